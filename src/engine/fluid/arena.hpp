@@ -1,5 +1,4 @@
-// Blocks of power-of-two size out of parallel columns, recycled: a million short lists without a
-// million allocations.
+// Blocks out of parallel columns, recycled: a million short lists without a million allocations.
 #pragma once
 
 #include <algorithm>
@@ -64,11 +63,19 @@ using Ids = GrowingArray<std::uint32_t>;
 template <class... Columns>
 class BlockArena {
  public:
-  // Blocks hold 2^size_class items of each column. Cost: O(1) amortised.
+  // Items of each column in the blocks of a size class: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20
+  // and so on, four to a power of two.
+  static constexpr std::uint32_t size_of(std::uint32_t size_class) {
+    return size_class < 4 ? size_class + 1 : (size_class % 4 + 5) << (size_class / 4 - 1);
+  }
+  // The least that holds so many.
   static constexpr std::uint32_t class_for(std::uint32_t count) {
-    return static_cast<std::uint32_t>(std::bit_width(count > 1 ? count - 1 : 0u));
+    if (count <= 4) return std::max(count, 1u) - 1;
+    const auto shift = static_cast<std::uint32_t>(std::bit_width(count - 1)) - 3;
+    return 4 * shift + ((count - 1) >> shift);
   }
 
+  // Cost: O(1) amortised.
   std::uint32_t take(std::uint32_t size_class) {
     Ids& free = free_[size_class];
     if (!free.empty()) {
@@ -77,13 +84,13 @@ class BlockArena {
       return first;
     }
     const std::size_t first = size_;
-    size_ += std::size_t{1} << size_class;
+    size_ += size_of(size_class);
     WEFT_CHECK(size_ <= UINT32_MAX);
     std::apply([&](auto&... column) { (column.resize(size_), ...); }, columns_);
     return static_cast<std::uint32_t>(first);
   }
   void give_back(std::uint32_t first, std::uint32_t size_class) {
-    WEFT_CHECK(first + (std::size_t{1} << size_class) <= size_);
+    WEFT_CHECK(std::size_t{first} + size_of(size_class) <= size_);
     free_[size_class].push_back(first);
   }
 
@@ -100,7 +107,7 @@ class BlockArena {
  private:
   std::tuple<GrowingArray<Columns>...> columns_;
   std::size_t size_ = 0;
-  std::array<Ids, 33> free_;
+  std::array<Ids, class_for(UINT32_MAX) + 1> free_;
 };
 
 }  // namespace weft::engine::fluid

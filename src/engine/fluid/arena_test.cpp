@@ -24,6 +24,17 @@ TEST_CASE("a growing array keeps its items, one of its own put in again as well"
   CHECK(ids.empty());
 }
 
+TEST_CASE("a size class is the least that holds so many, with a quarter of room at most") {
+  using Arena = BlockArena<char>;
+  CHECK(Arena::class_for(0) == 0);
+  for (std::uint32_t count = 1; count < 5000; ++count) {
+    const std::uint32_t size_class = Arena::class_for(count);
+    CHECK(Arena::size_of(size_class) >= count);
+    CHECK(Arena::size_of(size_class) <= count + count / 4);
+    if (size_class > 0) CHECK(Arena::size_of(size_class - 1) < count);
+  }
+}
+
 TEST_CASE("blocks do not overlap, keep what is in them and are used again") {
   struct Block {
     std::uint32_t first, size_class;
@@ -37,7 +48,7 @@ TEST_CASE("blocks do not overlap, keep what is in them and are used again") {
     if (!blocks.empty() && rng.below(blocks.size()) >= 20) {
       std::swap(blocks[rng.below(blocks.size())], blocks.back());
       const auto [first, size_class, value] = blocks.back();
-      for (std::uint32_t i = 0; i < 1u << size_class; ++i) {
+      for (std::uint32_t i = 0; i < arena.size_of(size_class); ++i) {
         CHECK(*arena.at<0>(first + i) == i);
         CHECK(*arena.at<1>(first + i) == value);
       }
@@ -47,11 +58,11 @@ TEST_CASE("blocks do not overlap, keep what is in them and are used again") {
     }
     const std::uint32_t size_class = arena.class_for(static_cast<std::uint32_t>(rng.below(33)));
     const Block block{arena.take(size_class), size_class, static_cast<double>(event)};
-    for (std::uint32_t i = 0; i < 1u << size_class; ++i) {
+    for (std::uint32_t i = 0; i < arena.size_of(size_class); ++i) {
       *arena.at<0>(block.first + i) = i;
       *arena.at<1>(block.first + i) = block.value;
     }
-    top = std::max(top, block.first + (1u << size_class));
+    top = std::max(top, block.first + arena.size_of(size_class));
     blocks.push_back(block);
   }
   CHECK(top < 10000);  // 4000 blocks would take several times as much

@@ -470,13 +470,15 @@ void GraphRun::start_message(std::uint32_t sender, std::uint32_t operation) {
   communicate(sender, 1);
   if (peer != sender) communicate(peer, 1);
   const std::span<const RouteId> routes = peer_routes(sender, o);
-  const PeerRoutes& entry = peer_routes_[graph_.actors[sender].peer_first + o.slot];
+  PeerRoutes& entry = peer_routes_[graph_.actors[sender].peer_first + o.slot];
   auto& bytes = current_.bytes[static_cast<std::size_t>(o.dimension)];
   for (std::size_t d = 0; d < bytes.size(); ++d)
     bytes[d] += entry.distance_share[d] * o.bytes * stands_for();
+  const double sent = o.bytes * entry.wire_bytes;
+  entry.sent += sent;
   for (const RouteId route : routes)
-    network_.send(route, o.bytes * entry.wire_bytes,
-                  job_.step_overhead.seconds() + entry.overhead_s, tag(sender, operation));
+    network_.send(route, sent, job_.step_overhead.seconds() + entry.overhead_s,
+                  tag(sender, operation));
 }
 
 void GraphRun::on_delivered(std::uint64_t value) {

@@ -82,6 +82,7 @@ class GraphRun {
   // Everything that was sent along kept routes: for the flows behind a hot link.
   struct RouteUse {
     RouteId route;
+    double bytes;  // that were sent along it
     model::Dimension dimension;
     std::span<const workload::Edge> edges;  // of a chain; none for a message
     NodeId from, to;                        // of the first part
@@ -147,6 +148,7 @@ class GraphRun {
     model::Dimension dimension = model::Dimension::other;
     std::array<double, model::distance_count> distance_share{};
     double overhead_s = 0, wire_bytes = 1;  // of the library, beyond the path's latency
+    double sent = 0;                        // bytes, along each of its routes
   };
   static constexpr std::uint32_t none = UINT32_MAX;
 

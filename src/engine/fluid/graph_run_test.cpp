@@ -505,4 +505,36 @@ TEST_CASE("hot links name the flows on them") {
   CHECK(result.hot_links[0].flows[0].bytes == doctest::Approx(50e6));
 }
 
+// Both calls go round the same ring, which is one route of the network.
+TEST_CASE("what two calls send round one ring is told apart") {
+  const Fabric fabric = small_fabric();
+  model::Program program;
+  add(program, collective(CollectiveOp::reduce_scatter, 80e6));
+  model::Operation gather = collective(CollectiveOp::all_gather, 40e6);
+  gather.slot = 1;
+  add(program, gather);
+  OpGraph graph;
+  graph.labels = {"operation"};
+  graph.programs = {program};
+  graph.rank_count = 4;
+  graph.groups.assign(2, {.ranks = {0, 1, 2, 3}, .actors = 4});
+  graph.groups[0].dimension = Dimension::dp;
+  graph.groups[1].dimension = Dimension::tp;
+  for (std::uint32_t r = 0; r < 4; ++r) {
+    graph.actors.push_back({0, 0, 2 * r});
+    graph.actor_ranks.push_back(r);
+    graph.memberships.insert(graph.memberships.end(), {0, 1});
+  }
+  REQUIRE(graph.finish().has_value());
+  const JobRunResult result = run(graph, {fabric});
+  REQUIRE_FALSE(result.hot_links.empty());
+  for (const model::HotLink& link : result.hot_links) {
+    CAPTURE(link.link);
+    REQUIRE(link.flows.size() == 2);
+    CHECK(link.flows[0].dimension == Dimension::dp);
+    CHECK(link.flows[0].bytes == doctest::Approx(2 * link.flows[1].bytes));
+    CHECK(link.bytes == doctest::Approx(3 * link.flows[1].bytes));
+  }
+}
+
 }  // namespace weft::engine::fluid

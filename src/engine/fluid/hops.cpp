@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace weft::engine::fluid {
 namespace {
 
@@ -48,6 +50,27 @@ void HopMerger::merge(std::span<const Hop> hops, std::vector<Hop>& out) {
   }
   const auto is_empty = [](const Hop& hop) { return hop.share <= 0; };
   if (std::ranges::any_of(out, is_empty)) std::erase_if(out, is_empty);
+}
+
+std::uint32_t Shares::find(double share) {
+  const auto next = static_cast<std::uint32_t>(shares_.size());
+  const auto [entry, is_new] = places_.try_emplace(share, next);
+  if (is_new) shares_.push_back(share);
+  return entry->second;
+}
+
+std::uint32_t PathStore::add(std::span<const Hop> path) {
+  WEFT_CHECK(words_.size() + 2 * path.size() < UINT32_MAX);
+  const auto first = static_cast<std::uint32_t>(words_.size());
+  std::uint32_t share = 0;
+  for (const Hop& hop : path) {
+    WEFT_CHECK(hop.link.value < share_bit);
+    const std::uint32_t own = shares_.place_of(hop.share);
+    if (own != share) words_.push_back(own | share_bit);
+    share = own;
+    words_.push_back(hop.link.value);
+  }
+  return first;
 }
 
 }  // namespace weft::engine::fluid

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <vector>
 
 #include "base/rng.hpp"
 
@@ -24,6 +27,40 @@ TEST_CASE("merged hops are those of a map, shares added up in the order given") 
     CHECK(is_merged(out));
     REQUIRE(out.size() == want.size());
     for (const Hop& hop : out) CHECK(hop.share == want.at(hop.link));
+  }
+}
+
+TEST_CASE("kept paths come back as they were, with shares that differ from hop to hop") {
+  Rng rng(4);
+  PathStore store;
+  for (int round = 0; round < 3; ++round) {
+    struct Kept {
+      std::uint32_t first;
+      std::vector<Hop> path;
+    };
+    std::vector<Kept> kept;
+    for (int p = 0; p < 200; ++p) {
+      std::vector<Hop> path(rng.below(p % 20 == 0 ? 300 : 8));
+      std::uint32_t link = 0;
+      for (Hop& hop : path) {
+        link += 1 + static_cast<std::uint32_t>(rng.below(1000));
+        // Mostly 1; some that come again, some that do not.
+        const std::uint64_t kind = rng.below(4);
+        hop = {LinkId(link), kind < 2    ? 1
+                             : kind == 2 ? static_cast<double>(1 + rng.below(5)) / 3
+                                         : rng.uniform()};
+      }
+      kept.push_back({store.add(path), path});
+    }
+    for (const Kept& one : kept) {
+      std::vector<Hop> out;
+      store.for_each_hop(one.first, static_cast<std::uint32_t>(one.path.size()),
+                         [&](const Hop& hop) { out.push_back(hop); });
+      CHECK(std::ranges::equal(out, one.path, [](const Hop& a, const Hop& b) {
+        return a.link == b.link && a.share == b.share;
+      }));
+    }
+    store.clear();
   }
 }
 

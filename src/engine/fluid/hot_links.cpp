@@ -60,6 +60,7 @@ std::vector<GraphRun::RouteUse> GraphRun::route_uses() const {
       const PeerRoutes& entry = peer_routes_[slot];
       for (std::uint32_t k = 0; entry.known && k < graph_.ranks_per_actor; ++k)
         uses.push_back({routes_[entry.first + k],
+                        entry.sent,
                         entry.dimension,
                         {},
                         job_.ranks[graph_.ranks_of(a)[k]],
@@ -73,7 +74,7 @@ std::vector<GraphRun::RouteUse> GraphRun::route_uses() const {
         for (std::size_t c = 0; c < routes.size(); ++c) {
           const workload::Edge& edge = traffic.rows[r].stages[stage].chains[c].edges.front();
           if (routes[c].route.valid())
-            uses.push_back({routes[c].route, graph_.groups[key.group].dimension,
+            uses.push_back({routes[c].route, routes[c].sent, graph_.groups[key.group].dimension,
                             traffic.rows[r].stages[stage].chains[c].edges, edge.from, edge.to});
         }
       }
@@ -98,8 +99,7 @@ std::vector<model::HotLink> hottest_links(std::span<const double> link_bytes, do
   for (const auto& graph : graphs) {
     std::map<std::pair<std::size_t, model::Dimension>, model::HotLink::Flow> flows;
     for (const GraphRun::RouteUse& use : graph->route_uses()) {
-      const double sent = network.route_bytes(use.route);
-      if (sent <= 0) continue;
+      if (use.bytes <= 0) continue;
       network.for_each_hop(use.route, [&](LinkId resource, double share) {
         for (const LinkId member : network.router().members(resource)) {
           const auto at = std::ranges::find(links, member);
@@ -109,7 +109,7 @@ std::vector<model::HotLink> hottest_links(std::span<const double> link_bytes, do
             const auto [from, to] = pair_over(resource, use, network.router());
             flow = {graph->name(), use.dimension, fabric.name(from), fabric.name(to), 0};
           }
-          flow.bytes += sent * share;
+          flow.bytes += use.bytes * share;
         }
       });
     }

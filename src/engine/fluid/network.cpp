@@ -95,20 +95,20 @@ std::uint32_t Network::new_route(std::span<const Part> parts, Wire wire) {
   return id;
 }
 
-// Rings of several calls are often the same ones, with thousands of hops each.
 RouteId Network::add_route(std::span<const Part> parts, Wire wire) {
   const auto is_that = [&](std::uint32_t id) {
     const Route& route = routes_[id];
     return route.wire == wire && route.part_count == parts.size() &&
            std::ranges::equal(parts, std::span(parts_.at(route.parts), parts.size()));
   };
-  const std::uint64_t hash = hash_of(parts);
-  if (parts.size() > 1)
+  const bool is_ring = parts.size() > 1;
+  const std::uint64_t hash = is_ring ? hash_of(parts) : 0;
+  if (is_ring)
     for (auto [it, end] = rings_.equal_range(hash); it != end; ++it)
       if (is_that(it->second)) return RouteId(it->second);
   const std::uint32_t id = new_route(parts, wire);
   routes_[id].life = Route::Life::kept;
-  if (parts.size() > 1) rings_.emplace(hash, id);
+  if (is_ring) rings_.emplace(hash, id);
   return RouteId(id);
 }
 
@@ -132,7 +132,6 @@ void Network::send_along(std::uint32_t route, double bytes, double overhead_s, s
     free_transfers_.pop_back();
   }
   WEFT_CHECK(!transfers_[id].active);
-  routes_[route].bytes_sent += bytes;
   transfers_[id] = {
       .flow = {}, .route = route, .active = true, .overhead_s = overhead_s, .tag = tag};
   if (notes_limits()) {
@@ -190,17 +189,8 @@ void Network::launch(std::uint32_t id, double bytes) {
 std::span<const Hop> Network::path_of(const Route& route) {
   if (route.life == Route::Life::once) return path_;
   path_.clear();
-  for (std::uint32_t h = 0; h < route.hop_count; ++h) path_.push_back(kept_.hop(route.hops + h));
+  kept_.for_each_hop(route.hops, route.hop_count, [&](const Hop& hop) { path_.push_back(hop); });
   return path_;
-}
-
-void Network::KeptHops::add(const Hop& hop) {
-  WEFT_CHECK(hops_.size() < UINT32_MAX);
-  const auto bits = std::bit_cast<std::uint64_t>(hop.share);
-  const auto next = static_cast<std::uint32_t>(shares_.size());
-  const auto [entry, is_new] = share_ids_.try_emplace(bits, next);
-  if (is_new) shares_.push_back(hop.share);
-  hops_.push_back({hop.link, entry->second});
 }
 
 void Network::refresh(std::uint32_t id) {
@@ -212,9 +202,8 @@ void Network::refresh(std::uint32_t id) {
   merger_.merge(raw_, path_);
   route.latency_s = route.reachable ? route_latency_s(RouteId(id)) : 0;
   if (route.life == Route::Life::once) return;
-  route.hops = kept_.size();
+  route.hops = kept_.add(path_);
   route.hop_count = static_cast<std::uint32_t>(path_.size());
-  for (const Hop& hop : path_) kept_.add(hop);
 }
 
 double Network::route_latency_s(RouteId id) {

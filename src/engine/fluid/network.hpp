@@ -85,12 +85,11 @@ class Network final : Simulation::Listener {
     return !changes_.empty() && changes_.back().at.seconds() > at_s;
   }
   void send(const TransferSpec& spec);
-  // Its path is looked for when it is first used, and again after a change. Cost of a send: that of
-  // its distinct links.
+  // Its path is looked for when it is first used, and again after a change. Equal parts, of which
+  // there are several, are one route: rings of several calls are often the same ones, with
+  // thousands of hops each. Cost of a send: that of its distinct links.
   RouteId add_route(std::span<const Part> parts, Wire wire);
   void send(RouteId route, double bytes, double overhead_s, std::uint64_t tag);
-  // Bytes (of the transfer's size) that were sent along a route so far.
-  double route_bytes(RouteId route) const { return routes_[route.index()].bytes_sent; }
   // Seconds per byte of the route's busiest host-side device, alone: no transfer is faster.
   double route_floor(RouteId route);
   // Latency of the route's first part; 0 where it has no path.
@@ -100,10 +99,7 @@ class Network final : Simulation::Listener {
   void for_each_hop(RouteId route, Visit visit) {
     refresh(route.value);
     const Route& r = routes_[route.index()];
-    for (std::uint32_t h = 0; h < r.hop_count; ++h) {
-      const Hop hop = kept_.hop(r.hops + h);
-      visit(hop.link, hop.share);
-    }
+    kept_.for_each_hop(r.hops, r.hop_count, [&](const Hop& hop) { visit(hop.link, hop.share); });
   }
 
   void timer(double at_s, std::uint64_t tag);
@@ -146,36 +142,14 @@ class Network final : Simulation::Listener {
   struct Route {
     Part only;  // where part_count is 1; else the parts are in parts_
     std::uint32_t parts = 0, part_count = 0;
-    std::uint32_t hops = 0, hop_count = 0;  // merged, by link; of kept routes
+    std::uint32_t hops = 0, hop_count = 0;  // in kept_; of kept routes
     std::uint32_t round = 0;                // of state changes, when the path was found; 0: never
     Wire wire = Wire::ignored;
     enum class Life : std::uint8_t { kept, once } life = Life::once;
     bool reachable = false;
     double latency_s = -1;  // of the first part, where the wire counts; negative: not known yet
     double floor = -1;      // seconds per byte; negative: not known yet
-    double bytes_sent = 0;
     std::span<const NodeId> via;
-  };
-  // Paths of kept routes in the present state, end to end. Few shares differ, so each is stored
-  // once.
-  class KeptHops {
-   public:
-    std::uint32_t size() const { return static_cast<std::uint32_t>(hops_.size()); }
-    Hop hop(std::uint32_t at) const {
-      const Packed& hop = hops_.data()[at];
-      return {hop.link, shares_[hop.share]};
-    }
-    void add(const Hop& hop);
-    void clear() { hops_.clear(); }
-
-   private:
-    struct Packed {
-      LinkId link;
-      std::uint32_t share;
-    };
-    GrowingArray<Packed> hops_;
-    std::vector<double> shares_;
-    std::unordered_map<std::uint64_t, std::uint32_t> share_ids_;  // by bits; never iterated
   };
   struct Transfer {
     FlowId flow;  // invalid while it has no path, and when all is sent
@@ -241,8 +215,9 @@ class Network final : Simulation::Listener {
   std::vector<Route> routes_;
   Ids free_routes_;
   BlockArena<Part> parts_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> rings_;  // kept routes of several parts
-  KeptHops kept_;
+  // Kept routes of several parts, by the hash of these; never iterated.
+  std::unordered_multimap<std::uint64_t, std::uint32_t> rings_;
+  PathStore kept_;  // of kept routes, in the present state
   HopMerger merger_;
   std::vector<Hop> path_;  // scratch: merged, or a kept path
   std::vector<Hop> raw_;   // scratch: as the router gave it

@@ -45,7 +45,7 @@ EntityId Solver::insert_merged(std::span<const Hop> hops) {
   std::uint32_t id = 0;
   if (free_entities_.empty()) {
     id = static_cast<std::uint32_t>(entities_.size());
-    WEFT_CHECK(id < long_bit);
+    WEFT_CHECK(id <= id_bits);
     entities_.emplace_back();
   } else {
     id = free_entities_.back();
@@ -57,7 +57,7 @@ EntityId Solver::insert_merged(std::span<const Hop> hops) {
   const std::uint32_t first = hops_.take(hops_.class_for(count));
   for (std::uint32_t h = 0; h < count; ++h) {
     *hops_.at<0>(first + h) = hops[h].link.value;
-    *hops_.at<2>(first + h) = hops[h].share;
+    *hops_.at<2>(first + h) = weights_.place_of(hops[h].share);
   }
   entities_[id].path = {first, count, 1};
   if (count <= near_max) std::copy_n(hops_.at<0>(first), count, entities_[id].near.begin());
@@ -66,8 +66,23 @@ EntityId Solver::insert_merged(std::span<const Hop> hops) {
   if (is_long(id) && long_.size() <= id) long_.resize(entities_.size());
   rescan(id);
   note_changed(id);
-  for (std::uint32_t h = 0; h < count; ++h) link_hop(id, hops[h].link.value, first + h);
+  for (std::uint32_t h = 0; h < count; ++h) {
+    fetch_ahead(first + h, first + count);
+    link_hop(id, hops[h].link.value, first + h);
+  }
   return EntityId(id);
+}
+
+// Asks early for what the hops to come need of memory: of the resource, then of its last member.
+void Solver::fetch_ahead(std::uint32_t place, std::uint32_t end) const {
+  constexpr std::uint32_t near = 4, far = 8;
+  if (place + far < end) {
+    __builtin_prefetch(&resources_[hop_at(place + far)], 1);
+    __builtin_prefetch(&levels_[hop_at(place + far)]);
+  }
+  if (place + near >= end) return;
+  const List list = resources_[hop_at(place + near)].list;
+  __builtin_prefetch(members_.at(list.first + list.count), 1);
 }
 
 void Solver::link_hop(std::uint32_t entity, std::uint32_t at, std::uint32_t place) {
@@ -82,8 +97,8 @@ void Solver::link_hop(std::uint32_t entity, std::uint32_t at, std::uint32_t plac
   if (weight != 1) resource.weighted = 1;
   const std::uint32_t slot = resource.list.first + resource.list.count;
   *hops_.at<1>(place) = resource.list.count++;
-  *members_.at<0>(slot) = {is_long(entity) ? entity | long_bit : entity, place};
-  *members_.at<1>(slot) = weight;
+  *members_.at(slot) = {entity | (is_long(entity) ? long_bit : 0) | (weight != 1 ? weight_bit : 0),
+                        place};
   if (levels_[at].target == unlimited) {
     resource.bound += weight * demand(entity, at);
     if (resource.bound <= resource.capacity * (1 + noise)) return;
@@ -107,13 +122,13 @@ void Solver::note_unused(std::uint32_t resource) {
 void Solver::make_room(std::uint32_t resource) {
   List& list = resources_[resource].list;
   const std::uint8_t present = resources_[resource].size_class;
-  if (present != no_class && list.count < (1u << present)) return;
-  const auto wanted = static_cast<std::uint8_t>(present == no_class ? 1 : present + 1);
+  if (present != no_class && list.count < members_.size_of(present)) return;
+  const auto wanted =
+      static_cast<std::uint8_t>(members_.class_for(list.count + list.count / 2 + 2));
   const std::uint32_t first = members_.take(wanted);
   if (present != no_class) {
-    WEFT_CHECK(list.count == 1u << present);
-    std::copy_n(members_.at<0>(list.first), list.count, members_.at<0>(first));
-    std::copy_n(members_.at<1>(list.first), list.count, members_.at<1>(first));
+    WEFT_CHECK(list.count == members_.size_of(present));
+    std::copy_n(members_.at(list.first), list.count, members_.at(first));
     members_.give_back(list.first, present);
   }
   list.first = first;
@@ -125,7 +140,10 @@ void Solver::remove(EntityId entity) {
   WEFT_CHECK(entities_[id].alive != 0);
   const Path path = entities_[id].path;
   const std::uint32_t* const hops = hops_of(entities_[id]);
-  for (std::uint32_t h = 0; h < path.count; ++h) unlink_hop(hops[h], path.first + h);
+  for (std::uint32_t h = 0; h < path.count; ++h) {
+    fetch_ahead(path.first + h, path.first + path.count);
+    unlink_hop(hops[h], path.first + h);
+  }
   hops_.give_back(path.first, hops_.class_for(path.count));
   entities_[id].alive = 0;
   free_entities_.push_back(id);
@@ -137,9 +155,8 @@ void Solver::unlink_hop(std::uint32_t at, std::uint32_t place) {
   const std::uint32_t slot = list.first + own_slot;
   const std::uint32_t last = list.first + --list.count;
   if (slot != last) {
-    const Member moved = *members_.at<0>(last);
-    *members_.at<0>(slot) = moved;
-    *members_.at<1>(slot) = *members_.at<1>(last);
+    const Member moved = *members_.at(last);
+    *members_.at(slot) = moved;
     *hops_.at<1>(moved.hop) = own_slot;
   }
   Level& level = levels_[at];
@@ -165,9 +182,7 @@ void Solver::set_flows(EntityId entity, std::uint32_t flows) {
   rescan(id);
   for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
     const std::uint32_t at = hop_at(place);
-    const double weight = load_weight(path, place);
-    *members_.at<1>(resources_[at].list.first + *hops_.at<1>(place)) = weight;
-    if (weight != 1) resources_[at].weighted = 1;
+    if (load_weight(path, place) != 1) resources_[at].weighted = 1;
     if (levels_[at].target == unlimited) {
       if (more > 0) resources_[at].bound += more * hop_weight(place) * demand(id, at);
       if (resources_[at].bound <= resources_[at].capacity * (1 + noise)) continue;
@@ -197,10 +212,9 @@ void Solver::set_capacity(LinkId resource, double capacity) {
   const std::uint32_t at = resource.value;
   if (resources_[at].capacity == capacity) return;
   resources_[at].capacity = capacity;
-  const List list = resources_[at].list;
-  if (list.count > 0) mark_dirty(at);
-  for (std::uint32_t i = 0; i < list.count; ++i) {
-    const std::uint32_t entity = member(list.first + i) & ~long_bit;
+  if (resources_[at].list.count > 0) mark_dirty(at);
+  for (const Member& member : members(at)) {
+    const std::uint32_t entity = member.entity & id_bits;
     if (cap_of(entities_[entity].path) != entities_[entity].cap) change_cap(entity);
   }
 }
@@ -292,7 +306,10 @@ void Solver::flush_dirty() {
 double Solver::water_fill(std::uint32_t resource) {
   ++counters_.recomputes;
   const List list = resources_[resource].list;
-  if (demand_.size() < list.count) demand_.resize(2 * std::size_t{list.count});
+  if (demand_.size() < list.count) {
+    demand_.resize(2 * std::size_t{list.count});
+    weight_.resize(demand_.size());
+  }
   const bool weighted = resources_[resource].weighted != 0;
   const double load = weighted ? gather_demands<true>(resource) : gather_demands<false>(resource);
   resources_[resource].bound = load;
@@ -300,19 +317,20 @@ double Solver::water_fill(std::uint32_t resource) {
   return weighted ? fill_level<true>(resource) : fill_level<false>(resource);
 }
 
-// Fills demand_ in list order; returns the load if every demand were met.
+// Fills demand_ and, where weighted, weight_ in list order; returns the load if every demand were
+// met.
 template <bool weighted>
 double Solver::gather_demands(std::uint32_t resource) {
-  const List list = resources_[resource].list;
-  const Member* const members = members_.at<0>(list.first);
+  const std::span<const Member> all = members(resource);
   const double level = levels_[resource].level;
   double load = 0;
-  for (std::uint32_t i = 0; i < list.count; ++i) {
-    const std::uint32_t entity = members[i].entity & ~long_bit;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::uint32_t entity = all[i].entity & id_bits;
     const double rate = entities_[entity].rate;
     const double demand = rate < level ? rate : lowest_elsewhere(entity, resource);
     demand_[i] = demand;
-    load += weighted ? *members_.at<1>(list.first + i) * demand : demand;
+    if (weighted) weight_[i] = load_weight(all[i]);
+    load += weighted ? weight_[i] * demand : demand;
   }
   return load;
 }
@@ -322,7 +340,7 @@ double Solver::gather_demands(std::uint32_t resource) {
 template <bool weighted>
 double Solver::fill_level(std::uint32_t resource) const {
   const List list = resources_[resource].list;
-  const double* const weight = members_.at<1>(list.first);
+  const double* const weight = weight_.data();
   const double* const demand = demand_.data();
   const double capacity = resources_[resource].capacity;
   // Two sums of each kind: half the latency of one, and still one fixed order of addition.
@@ -348,17 +366,16 @@ double Solver::fill_level(std::uint32_t resource) const {
 
 void Solver::apply_level(std::uint32_t resource) {
   ++counters_.level_changes;
-  const List list = resources_[resource].list;
   const double before = levels_[resource].level;
   const double level = levels_[resource].target;
   levels_[resource].level = level;
   // Entities below the smaller of both levels are limited elsewhere and stay so. Their demands move
   // above what limits them, which changes nothing there.
   const double floor = std::min(before, level) * (1 - noise);
-  for (std::uint32_t i = 0; i < list.count; ++i) {
-    const std::uint32_t entity = member(list.first + i);
-    if ((entity & long_bit) != 0) {
-      update_long(entity & ~long_bit, resource, level);
+  for (const Member& member : members(resource)) {
+    const std::uint32_t entity = member.entity & id_bits;
+    if ((member.entity & long_bit) != 0) {
+      update_long(entity, resource, level);
     } else if (entities_[entity].rate < floor) {
       continue;
     } else if (level < before) {
@@ -553,17 +570,14 @@ void Solver::full_solve() {
 // Cost: O(hops + n log n), n being resources that may fill and their entities. Sets levels, and
 // targets and bounds of those that cannot fill.
 void Solver::fill_progressively() {
-  left_.resize(resources_.size());
-  weight_left_.resize(resources_.size());
   open_.resize(resources_.size(), 0);
   narrow_.clear();
   pending_.clear();
   for (const std::uint32_t at : used_)
     if (open_resource(at)) narrow_.push_back(at);
   for (const std::uint32_t at : narrow_) {
-    const List list = resources_[at].list;
-    for (std::uint32_t i = 0; i < list.count; ++i) {
-      const std::uint32_t id = member(list.first + i) & ~long_bit;
+    for (const Member& member : members(at)) {
+      const std::uint32_t id = member.entity & id_bits;
       if (entities_[id].is_rising != 0) continue;
       entities_[id].is_rising = 1;
       if (!is_cap_narrow(id)) pending_.push_back({entities_[id].cap, id | long_bit});
@@ -579,7 +593,7 @@ void Solver::fill_progressively() {
       continue;
     }
     if (open_[top.resource] == 0) continue;
-    const double share = std::max(left_[top.resource], 0.0) / weight_left_[top.resource];
+    const double share = std::max(left(top.resource), 0.0) / weight_left(top.resource);
     if (share > top.key * (1 + 1e-13)) {  // others froze meanwhile: its turn comes later
       pending_.push_back({share, top.resource});
       std::push_heap(pending_.begin(), pending_.end());
@@ -605,12 +619,11 @@ bool Solver::is_cap_narrow(std::uint32_t entity) const {
 
 // False for a resource that cannot fill.
 bool Solver::open_resource(std::uint32_t resource) {
-  const List list = resources_[resource].list;
   double weight = 0, load = 0;
-  for (std::uint32_t i = 0; i < list.count; ++i) {
-    const double w = *members_.at<1>(list.first + i);
+  for (const Member& member : members(resource)) {
+    const double w = load_weight(member);
     weight += w;
-    load += w * entities_[member(list.first + i) & ~long_bit].cap;
+    load += w * entities_[member.entity & id_bits].cap;
   }
   levels_[resource].level = unlimited;
   if (load <= resources_[resource].capacity * (1 + noise)) {
@@ -618,16 +631,15 @@ bool Solver::open_resource(std::uint32_t resource) {
     resources_[resource].bound = load;
     return false;
   }
-  left_[resource] = resources_[resource].capacity;
-  open_[resource] = list.count;
-  weight_left_[resource] = weight;
+  left(resource) = resources_[resource].capacity;
+  open_[resource] = resources_[resource].list.count;
+  weight_left(resource) = weight;
   pending_.push_back({resources_[resource].capacity / weight, resource});
   return true;
 }
 
 void Solver::freeze_members(std::uint32_t resource, double share) {
-  const List list = resources_[resource].list;
-  for (std::uint32_t i = 0; i < list.count; ++i) freeze(member(list.first + i) & ~long_bit, share);
+  for (const Member& member : members(resource)) freeze(member.entity & id_bits, share);
 }
 
 void Solver::freeze(std::uint32_t entity, double share) {
@@ -638,8 +650,8 @@ void Solver::freeze(std::uint32_t entity, double share) {
     const std::uint32_t at = hop_at(place);
     if (open_[at] == 0) continue;
     const double weight = load_weight(path, place);
-    left_[at] -= weight * share;
-    weight_left_[at] -= weight;
+    left(at) -= weight * share;
+    weight_left(at) -= weight;
     --open_[at];
   }
 }

@@ -125,7 +125,7 @@ class Solver {
     double second = unlimited;
   };
   struct Member {          // of a resource
-    std::uint32_t entity;  // with long_bit
+    std::uint32_t entity;  // with long_bit, and weight_bit
     std::uint32_t hop;     // its place in hops_
   };
   struct Pending {
@@ -134,20 +134,31 @@ class Solver {
     bool operator<(const Pending& other) const { return key > other.key; }
   };
   static constexpr std::uint32_t short_hops_max = 16;
-  static constexpr std::uint32_t long_bit = 1u << 31;  // of members: the entity is a long one
+  // Of members: the entity is a long one; the weight of a flow of it is not 1.
+  static constexpr std::uint32_t long_bit = 1u << 31, weight_bit = 1u << 30;
+  static constexpr std::uint32_t id_bits = weight_bit - 1;
 
   // `place`: a hop's index in hops_.
   std::uint32_t hop_at(std::uint32_t place) const { return *hops_.at<0>(place); }
   const std::uint32_t* hops_of(const Entity& entity) const {
     return entity.path.count <= near_max ? entity.near.data() : hops_.at<0>(entity.path.first);
   }
-  double hop_weight(std::uint32_t place) const { return *hops_.at<2>(place); }
+  double hop_weight(std::uint32_t place) const { return weights_[*hops_.at<2>(place)]; }
   // Of all flows of the entity.
   double load_weight(const Path& path, std::uint32_t place) const {
     return hop_weight(place) * path.flows;
   }
-  std::uint32_t member(std::uint32_t slot) const { return members_.at<0>(slot)->entity; }
+  // Of all flows of the entity.
+  double load_weight(const Member& member) const {
+    const double flows = entities_[member.entity & id_bits].path.flows;
+    return (member.entity & weight_bit) != 0 ? hop_weight(member.hop) * flows : flows;
+  }
+  std::span<const Member> members(std::uint32_t resource) const {
+    const List list = resources_[resource].list;
+    return {members_.at(list.first), list.count};
+  }
   bool same(double a, double b) const;
+  void fetch_ahead(std::uint32_t place, std::uint32_t end) const;
   void link_hop(std::uint32_t entity, std::uint32_t resource, std::uint32_t place);
   void make_room(std::uint32_t resource);
   void note_used(std::uint32_t resource);
@@ -182,6 +193,10 @@ class Solver {
   bool open_resource(std::uint32_t resource);
   void freeze_members(std::uint32_t resource, double share);
   void freeze(std::uint32_t entity, double share);
+  // While fill_progressively() runs, of resources that may fill: what their rising entities may
+  // take yet, and the weight of these.
+  double& left(std::uint32_t resource) { return levels_[resource].target; }
+  double& weight_left(std::uint32_t resource) { return resources_[resource].bound; }
 
   Options options_;
   double epsilon_;
@@ -191,17 +206,16 @@ class Solver {
   std::vector<Entity> entities_;     // by entity
   std::vector<LongPath> long_;       // of long entities; empty until there is one
   Ids free_entities_;
-  // Of resources, with the weight of all flows of the entity.
-  BlockArena<Member, double> members_;
-  // Of entities: resource in ascending order, place in its list, weight of one flow.
-  BlockArena<std::uint32_t, std::uint32_t, double> hops_;
+  BlockArena<Member> members_;  // of resources
+  // Of entities: resource in ascending order, place in its list, weight of one flow in weights_.
+  BlockArena<std::uint32_t, std::uint32_t, std::uint32_t> hops_;
+  Shares weights_;
   Ids dirty_;
   std::vector<Pending> pending_;
   std::vector<EntityId> changed_;
-  std::vector<double> demand_;  // scratch of water_fill
+  std::vector<double> demand_, weight_;  // scratch of water_fill
   HopMerger merger_;
   std::vector<Hop> merged_;  // scratch of insert
-  std::vector<double> left_, weight_left_;
   // Scratch of fill_progressively: entities to freeze by resource (0: not one of those that may
   // fill); resources that may fill.
   std::vector<std::uint32_t> open_, narrow_;

@@ -126,7 +126,7 @@ std::uint64_t TrafficPlayer::note_sent(const Sent& sent) {
   return owner_tag(Owner::player, id);
 }
 
-const TrafficPlayer::ChainRoute& TrafficPlayer::chain_route(std::uint32_t id, std::uint32_t chain) {
+TrafficPlayer::ChainRoute& TrafficPlayer::chain_route(std::uint32_t id, std::uint32_t chain) {
   StageCache& cache = cache_of(id);
   const workload::Stage& stage = stage_of(id);
   if (cache.routes.empty()) cache.routes.resize(stage.chains.size());
@@ -138,9 +138,10 @@ const TrafficPlayer::ChainRoute& TrafficPlayer::chain_route(std::uint32_t id, st
 }
 
 void TrafficPlayer::begin_chain(std::uint32_t id, std::uint32_t chain) {
-  const ChainRoute& entry = chain_route(id, chain);
-  network_.send(entry.route, entry.bytes * scale_of(playing_[id].play), 0,
-                note_sent({.playing = id}));
+  ChainRoute& entry = chain_route(id, chain);
+  const double bytes = entry.bytes * scale_of(playing_[id].play);
+  entry.sent += bytes;
+  network_.send(entry.route, bytes, 0, note_sent({.playing = id}));
 }
 
 // A stage of independent flows starts when its last rank has arrived.

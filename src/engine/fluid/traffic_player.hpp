@@ -69,10 +69,11 @@ class TrafficPlayer {
     NodeId sender, receiver;
   };
   Origin origin(std::uint64_t value) const;
-  // Kept routes of a traffic's chains with the bytes of each at scale 1, as far as it was played.
+  // Kept routes of a traffic's chains, as far as it was played.
   struct ChainRoute {
     RouteId route;
-    double bytes;
+    double bytes = 0;  // of one play at scale 1
+    double sent = 0;   // by all plays
   };
   std::span<const ChainRoute> routes_of(TrafficId traffic, std::size_t stage) const {
     return known_[traffic.index()].stages[stage].routes;
@@ -125,7 +126,7 @@ class TrafficPlayer {
     return play.cost ? play.scale * play.cost->wire_bytes : play.scale;
   }
   double lead_s(std::uint32_t id);
-  const ChainRoute& chain_route(std::uint32_t id, std::uint32_t chain);
+  ChainRoute& chain_route(std::uint32_t id, std::uint32_t chain);
   bool late_applies(std::uint32_t id) const {
     return playing_[id].play.late != nullptr && playing_[id].stage == 0;
   }

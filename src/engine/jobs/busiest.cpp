@@ -11,6 +11,7 @@ namespace weft::engine {
 std::optional<BusyInterval> busiest_interval(
     const Fabric& fabric, double width_s, std::size_t count,
     const std::function<std::vector<double>(std::size_t interval)>& bytes_of) {
+  if (count == 0) return std::nullopt;
   std::vector<std::pair<model::LinkId, double>> cables;  // and what they can carry in an interval
   for (const model::LinkId link : fabric.links())
     if (fabric.on_wire(link) && !model::on_front_end(fabric, link))
