@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <limits>
 
+#include "base/test_approx.hpp"
+
 using namespace weft;
 
 TEST_CASE("the time to send rounds up to one picosecond") {
@@ -44,7 +46,7 @@ TEST_CASE("sums, differences and scales") {
   CHECK(Time{12} - Time{5} == Duration{7});
   CHECK((400_Gbps).bytes_per_s() == 5e10);
   CHECK((2_us).us() == 2.0);
-  CHECK((3_s).seconds() == doctest::Approx(3.0));
+  CHECK((3_s).seconds() == approx(3.0));
 }
 
 TEST_CASE("seconds become picoseconds, and the ends of the range hold") {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "route/divide.hpp"
 
 namespace weft::route {
@@ -139,7 +140,7 @@ TEST_CASE(
     const std::vector<std::uint32_t> spine_of = zone.spines_of(assignment);
     const double best = zone.best();
     CAPTURE(i);
-    CHECK(zone.worst(spine_of) == doctest::Approx(outcome.worst));
+    CHECK(zone.worst(spine_of) == approx(outcome.worst));
     CHECK(outcome.bound <= best * (1 + 1e-9));
     CHECK(outcome.worst >= best * (1 - 1e-9));
     for (std::size_t f = 0; f < spine_of.size(); ++f) {
@@ -251,7 +252,7 @@ TEST_CASE("divide: between the best of all divisions and whole flows, near the f
     Assignment alone = zone.assignment();
     CHECK(whole.worst == alone.solve().worst);
     CHECK(whole.first == zone.spines_of(alone));
-    CHECK(worst_of_halves(zone, placed) == doctest::Approx(placed.worst));
+    CHECK(worst_of_halves(zone, placed) == approx(placed.worst));
     CHECK(placed.worst <= whole.worst);
     const double best = Halves(zone).best();
     CHECK(placed.worst >= best * (1 - 1e-9));

@@ -3,6 +3,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/test_approx.hpp"
 #include "route/test_net.hpp"
 
 namespace weft::route {
@@ -45,8 +46,8 @@ TEST_CASE("QP weights: two ways of unequal rate carry in proportion, a change is
   double first = 0;
   for (std::uint32_t qp = 0; qp < 8; ++qp)
     if (path_of(router, {from, to, qp})[1] == by[0]) first += shares[qp];
-  CHECK(std::accumulate(shares.begin(), shares.end(), 0.0) == doctest::Approx(1));
-  CHECK(first == doctest::Approx(2.0 / 3).epsilon(0.01));
+  CHECK(std::accumulate(shares.begin(), shares.end(), 0.0) == approx(1));
+  CHECK(first == approx(2.0 / 3).epsilon(0.01));
   router.set_state({});
   CHECK(router.qp_shares(from, to).empty());
   Router plain = make_router(fabric, {.scheme = "e_ecmp", .qps = 8});

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "route/test_net.hpp"
 
@@ -120,7 +121,7 @@ void check_spray(const std::vector<Hop>& hops, const std::map<LinkId, double>& e
   CHECK(hops.size() == expected.size());
   for (const Hop& hop : hops) {
     REQUIRE(expected.contains(hop.link));
-    CHECK(hop.share == doctest::Approx(expected.at(hop.link)).epsilon(1e-12));
+    CHECK(hop.share == approx(expected.at(hop.link)).epsilon(1e-12));
   }
 }
 
@@ -201,11 +202,11 @@ TEST_CASE("weighted hashing follows the weights") {
       count += fabric.to(path_of(router, {a, b, qp}).at(1)) == s[1] ? 1 : 0;
     return count / 4000.0;
   };
-  CHECK(share_through_s1() == doctest::Approx(2.0 / 3).epsilon(0.03));
+  CHECK(share_through_s1() == approx(2.0 / 3).epsilon(0.03));
   State state;
   state.set(link(fabric, "s:1->s:3#2"), {.rate_factor = 0.5});
   router.set_state(state);
-  CHECK(share_through_s1() == doctest::Approx(1.5 / 2.5).epsilon(0.03));
+  CHECK(share_through_s1() == approx(1.5 / 2.5).epsilon(0.03));
 }
 
 TEST_CASE("a router whose state changed answers like a new one in that state") {

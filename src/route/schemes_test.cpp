@@ -1,6 +1,7 @@
 // Path pinning and optimal pools, on fabrics small enough to draw.
 #include <doctest/doctest.h>
 
+#include "base/test_approx.hpp"
 #include "route/test_net.hpp"
 
 namespace weft::route {
@@ -167,7 +168,7 @@ TEST_CASE("spray: shares of each layer sum to 1") {
   std::map<std::string, double> sums;
   for (const Hop& hop : hops) sums[fabric.tiers()[fabric.tier_id(hop.link)].name] += hop.share;
   CHECK(sums.size() == 6);
-  for (const auto& [tier, sum] : sums) CHECK(sum == doctest::Approx(1).epsilon(1e-12));
+  for (const auto& [tier, sum] : sums) CHECK(sum == approx(1).epsilon(1e-12));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 #include "saddle/test_clp.hpp"
 
@@ -77,7 +78,7 @@ void check_feasible(const Problem& p, const std::vector<double>& x) {
     const double sum =
         std::accumulate(x.begin() + block.begin, x.begin() + static_cast<std::ptrdiff_t>(end), 0.0);
     CHECK(sum <= block.volume * (1 + 1e-9));
-    if (block.fill == Fill::exactly) CHECK(sum == doctest::Approx(block.volume).epsilon(1e-9));
+    if (block.fill == Fill::exactly) CHECK(sum == approx(block.volume).epsilon(1e-9));
   }
   for (const Group& g : p.groups)
     CHECK(std::accumulate(x.begin() + g.begin, x.begin() + g.end, 0.0) <= g.cap * (1 + 1e-9));
@@ -88,20 +89,20 @@ void check_feasible(const Problem& p, const std::vector<double>& x) {
 TEST_CASE("water fills the lowest rows") {
   // Levels 1, 2, 5 and 4 units of water: 3.5, 3.5, 5 would be 4 units, so the peak stays at 5.
   const Answer stays = solve(one_peak({1, 2, 5}, 4), {.gap = 1e-6});
-  CHECK(stays.value == doctest::Approx(5).epsilon(1e-5));
+  CHECK(stays.value == approx(5).epsilon(1e-5));
   // 10 units: (1 + 2 + 5 + 10) / 3 = 6.
   const Answer rises = solve(one_peak({1, 2, 5}, 10), {.gap = 1e-6});
-  CHECK(rises.value == doctest::Approx(6).epsilon(1e-5));
-  CHECK(rises.x[0] == doctest::Approx(5).epsilon(1e-3));
+  CHECK(rises.value == approx(6).epsilon(1e-5));
+  CHECK(rises.x[0] == approx(5).epsilon(1e-3));
   CHECK(rises.gap <= 1e-6);
 }
 
 TEST_CASE("a limit that costs: the peak passes it only where volume has nowhere else to go") {
   Problem p = one_peak({0, 0}, 10);
   p.row_blocks = {{0, 1, 11, 4}};  // peak 5 against a limit of 4: 5 + 10 x 1
-  CHECK(solve(p, {.gap = 1e-6}).value == doctest::Approx(15).epsilon(1e-5));
+  CHECK(solve(p, {.gap = 1e-6}).value == approx(15).epsilon(1e-5));
   p.column_blocks[0].volume = 8;  // peak 4
-  CHECK(solve(p, {.gap = 1e-6}).value == doctest::Approx(4).epsilon(1e-5));
+  CHECK(solve(p, {.gap = 1e-6}).value == approx(4).epsilon(1e-5));
 }
 
 TEST_CASE("the bound follows from the prices alone, and answers are feasible and repeat") {
@@ -111,9 +112,9 @@ TEST_CASE("the bound follows from the prices alone, and answers are feasible and
     const Answer a = solve(p, {.gap = 1e-3});
     CHECK(a.gap <= 1e-3);
     CHECK(a.bound <= a.value + 1e-12 * std::abs(a.value));
-    CHECK(bound_of(p, a.y) == doctest::Approx(a.bound).epsilon(1e-12));
+    CHECK(bound_of(p, a.y) == approx(a.bound).epsilon(1e-12));
     check_feasible(p, a.x);
-    if (seed % 2 == 1) CHECK(value_of(p, a.x) == doctest::Approx(a.value).epsilon(1e-12));
+    if (seed % 2 == 1) CHECK(value_of(p, a.x) == approx(a.value).epsilon(1e-12));
     CHECK(solve(p, {.gap = 1e-3}).x == a.x);
     // Prices of another problem are a valid bound, too, if a worse one.
     CHECK(bound_of(p, std::vector<double>(a.y.size(), 0.0)) <= a.value + 1e-9);
@@ -131,7 +132,7 @@ TEST_CASE("a warm start loses the price of a row that nothing meets any more") {
   p.column_blocks = {{0, 3, Fill::at_most}};
   const Start start{.x = {1}, .y = {1, 0.7}, .weight = 1};
   const Answer a = solve(p, {.gap = 1e-4, .iterations_max = 2000}, &start);
-  CHECK(a.value == doctest::Approx(-1).epsilon(1e-3));
+  CHECK(a.value == approx(-1).epsilon(1e-3));
   CHECK(a.gap <= 1e-4);
 }
 
@@ -146,9 +147,9 @@ TEST_CASE("weights: rows are met in unequal parts, and what meets no row takes t
   p.column_blocks = {{0, 1}, {2, 1}};
   const Answer a = solve(p, {.gap = 1e-6});
   // 4 x + (1 - x) / 2 = 1: x = 1/7. The second block costs 1.
-  CHECK(a.value == doctest::Approx(1.0 / 7 + 3 * 6.0 / 7 + 1).epsilon(1e-5));
-  CHECK(a.x[0] == doctest::Approx(1.0 / 7).epsilon(1e-3));
-  CHECK(a.x[3] == doctest::Approx(1));
+  CHECK(a.value == approx(1.0 / 7 + 3 * 6.0 / 7 + 1).epsilon(1e-5));
+  CHECK(a.x[0] == approx(1.0 / 7).epsilon(1e-3));
+  CHECK(a.x[3] == approx(1));
 }
 
 TEST_CASE("CLP finds the same optimum" * doctest::test_suite("needs clp")) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 
 namespace weft::transport {
 namespace {
@@ -186,7 +187,7 @@ TEST_CASE("trace of alpha") {
   CHECK(sender.alpha(p, 14 * us) == (1 - g) * a3 + g);
   CHECK(sender.alpha(p, 15 * us) == (1 - g) * ((1 - g) * a3 + g));
   CHECK(sender.alpha(p, 115 * us) ==
-        doctest::Approx(((1 - g) * a3 + g) * std::pow(1 - g, 101)).epsilon(1e-12));
+        approx(((1 - g) * a3 + g) * std::pow(1 - g, 101)).epsilon(1e-12));
 }
 
 TEST_CASE("the first cut halves the rate at once, the second waits for its timer") {

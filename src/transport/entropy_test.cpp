@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "base/test_approx.hpp"
+
 namespace weft::transport {
 namespace {
 
@@ -16,7 +18,7 @@ TEST_CASE("fresh entropies are even, within the count and the same every time") 
       REQUIRE(e == fresh_entropy({.seed = 5, .counter = i, .count = count}));
       ++seen[e];
     }
-    for (const double n : seen) CHECK(n == doctest::Approx(10'000).epsilon(0.05));
+    for (const double n : seen) CHECK(n == approx(10'000).epsilon(0.05));
   }
   int high = 0, same = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 
 namespace weft::transport {
 namespace {
@@ -56,7 +57,7 @@ TEST_CASE("the vendors' form has the same parts") {
                                         .response = 3'840_B / 10_Gbps});
   const Bytes vendors = 9'216_B + 9'216_B + 3'840_B + 130_B * 10;
   CHECK(static_cast<double>(ours.count) ==
-        doctest::Approx(static_cast<double>(vendors.count)).epsilon(0.005));
+        approx(static_cast<double>(vendors.count)).epsilon(0.005));
 }
 
 TEST_CASE("by hand: 400 Gbps, 1 us") {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/test_approx.hpp"
 #include "transport/toy_link.hpp"
 
 namespace weft::transport {
@@ -38,7 +39,7 @@ TEST_CASE("the first report only starts the measurement") {
   HpccSender sender(parameters());
   const IntHop hop = hop_at(0, 1, 0);
   CHECK(sender.on_ack(parameters(), {&hop, 1}, 0, 10) == bdp);
-  CHECK(sender.rate(parameters()) == doctest::Approx(line_rate));
+  CHECK(sender.rate(parameters()) == approx(line_rate));
 }
 
 // After one T of full rate and a queue of one bdp, U = 2 and the window goes to eta / 2.
@@ -49,15 +50,15 @@ TEST_CASE("multiplicative decrease by the queue") {
   sender.on_ack(p, {&hop, 1}, 0, 10);
   hop = hop_at(rtt, 1, 600'000);
   const double window = sender.on_ack(p, {&hop, 1}, 10, 20);
-  CHECK(sender.utilisation() == doctest::Approx(2));
-  CHECK(window == doctest::Approx(bdp * 0.95 / 2 + p.additive_bytes));
+  CHECK(sender.utilisation() == approx(2));
+  CHECK(window == approx(bdp * 0.95 / 2 + p.additive_bytes));
 
   // More reports of the same round are answered from the same reference window.
   hop = hop_at(rtt + 1, 1, 600'000);
   const double again = sender.on_ack(p, {&hop, 1}, 15, 25);
-  CHECK(again == doctest::Approx(window * 0.95 / 2 + p.additive_bytes).epsilon(1e-3));
+  CHECK(again == approx(window * 0.95 / 2 + p.additive_bytes).epsilon(1e-3));
   hop = hop_at(rtt + 2, 1, 600'000);
-  CHECK(sender.on_ack(p, {&hop, 1}, 16, 25) == doctest::Approx(again).epsilon(1e-3));
+  CHECK(sender.on_ack(p, {&hop, 1}, 16, 25) == approx(again).epsilon(1e-3));
 }
 
 TEST_CASE("the lower of two queues counts, and the busiest of several hops") {
@@ -67,7 +68,7 @@ TEST_CASE("the lower of two queues counts, and the busiest of several hops") {
   sender.on_ack(p, hops, 0, 10);
   hops = {hop_at(rtt, 0.5, 60'000), hop_at(rtt, 0.9, 500'000)};
   sender.on_ack(p, hops, 1, 10);
-  CHECK(sender.utilisation() == doctest::Approx(0.9));  // against 0.5 + 0.1
+  CHECK(sender.utilisation() == approx(0.9));  // against 0.5 + 0.1
 }
 
 TEST_CASE("additive increase for max_stage rounds, then a multiplicative one") {
@@ -93,11 +94,11 @@ TEST_CASE("additive increase for max_stage rounds, then a multiplicative one") {
   for (int stage = 0; stage < 5; ++stage) {
     const double before = window;
     window = round(0.5, 0);
-    CHECK(window == doctest::Approx(before + p.additive_bytes));
+    CHECK(window == approx(before + p.additive_bytes));
   }
   const double before = window;
   window = round(0.5, 0);
-  CHECK(window == doctest::Approx(std::min(bdp, before * 0.95 / 0.5 + p.additive_bytes)));
+  CHECK(window == approx(std::min(bdp, before * 0.95 / 0.5 + p.additive_bytes)));
 }
 
 TEST_CASE("reports that overtook each other and new paths are no measurement") {
@@ -130,7 +131,7 @@ TEST_CASE("closed loop: eta of the link is used, the queue is empty, flows share
     const ToyLink link{.rate = 400_Gbps, .base_rtt = rtt};
     const ToyOutcome out = test::ToyRun<HpccFlow>(link, flows).run(20 * ms, 30 * ms);
     INFO("n ", count, " busy ", out.busy, " queue ", out.queue_mean, " jain ", out.jain());
-    CHECK(out.busy == doctest::Approx(0.95).epsilon(0.03));
+    CHECK(out.busy == approx(0.95).epsilon(0.03));
     CHECK(out.queue_mean < 0.1 * bdp);
     CHECK(out.jain() > 0.95);
   }

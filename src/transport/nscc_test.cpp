@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/test_approx.hpp"
 #include "transport/toy_link.hpp"
 
 namespace weft::transport {
@@ -64,7 +65,7 @@ TEST_CASE("parameters follow the product of bandwidth and round trip") {
   CHECK(p.window_first == 900'000);
   CHECK(p.window_max == 900'000);
   CHECK(p.fair == 5 * nscc_payload * 4);
-  CHECK(p.steady == doctest::Approx(0.15 * nscc_payload * 4));
+  CHECK(p.steady == approx(0.15 * nscc_payload * 4));
   CHECK(p.fast == 1);
   // Drops are told later than trims: a longer target. A short path has a small window.
   const NsccParameters near = nscc_parameters(
@@ -84,11 +85,10 @@ TEST_CASE("the four cases") {
     return sender.window() - 300'000;
   };
   const double shares = 12 * packet / 300'000;  // of a window
-  CHECK(change(Mark::clear, 0) == doctest::Approx(4 * nscc_payload * 4 * 0.75 * shares));
-  CHECK(change(Mark::clear, p.target_delay / 2) ==
-        doctest::Approx(2 * nscc_payload * 4 * 0.75 * shares));
-  CHECK(change(Mark::clear, p.target_delay) == doctest::Approx(5 * nscc_payload * 4 * shares));
-  CHECK(change(Mark::clear, 5 * p.target_delay) == doctest::Approx(5 * nscc_payload * 4 * shares));
+  CHECK(change(Mark::clear, 0) == approx(4 * nscc_payload * 4 * 0.75 * shares));
+  CHECK(change(Mark::clear, p.target_delay / 2) == approx(2 * nscc_payload * 4 * 0.75 * shares));
+  CHECK(change(Mark::clear, p.target_delay) == approx(5 * nscc_payload * 4 * shares));
+  CHECK(change(Mark::clear, 5 * p.target_delay) == approx(5 * nscc_payload * 4 * shares));
   CHECK(change(Mark::congested, 0) == 0);
   CHECK(change(Mark::congested, p.target_delay - 1) == 0);
   CHECK(change(Mark::congested, p.target_delay) == 0);  // the mean delay is still small
@@ -107,7 +107,7 @@ TEST_CASE("a mean delay beyond the target shrinks the window, once a round trip"
     if (mean > target && window == before) window *= 1 - 0.8 * (mean - target) / mean;
   }
   CHECK(window < before);
-  CHECK(sender.window() == doctest::Approx(window));
+  CHECK(sender.window() == approx(window));
 }
 
 TEST_CASE("a window without any delay grows by what is acknowledged") {
@@ -129,7 +129,7 @@ TEST_CASE("going on at a rate: the window of one base round trip at it") {
   const NsccParameters p = usual_nscc();
   NsccSender sender(p);
   sender.start_at(p, 10e9);
-  CHECK(sender.window() == doctest::Approx(10e9 * 12e-6));
+  CHECK(sender.window() == approx(10e9 * 12e-6));
   sender.start_at(p, 1);
   CHECK(sender.window() == p.packet);
 }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/test_approx.hpp"
+
 namespace weft::transport {
 namespace {
 
@@ -9,9 +11,9 @@ TEST_CASE("marking rises from kmin to pmax at kmax, then everything is marked") 
   const auto p = [](Bytes queue) { return mark_probability(queue, 5'000_B, 200'000_B, 0.01); };
   CHECK(p(0_B) == 0);
   CHECK(p(5'000_B) == 0);
-  CHECK(p(5'195_B) == doctest::Approx(1e-5));
-  CHECK(p(102'500_B) == doctest::Approx(0.005));
-  CHECK(p(200'000_B) == doctest::Approx(0.01));
+  CHECK(p(5'195_B) == approx(1e-5));
+  CHECK(p(102'500_B) == approx(0.005));
+  CHECK(p(200'000_B) == approx(0.01));
   CHECK(p(200'001_B) == 1);
   for (Bytes queue; queue < 210'000_B; queue.count += 997) CHECK(p(queue) <= p(queue + 997_B));
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/test_approx.hpp"
 #include "run_weft.hpp"
 
 using namespace weft;
@@ -45,11 +46,11 @@ TEST_CASE("dead spines count in oversubscription and bisection, in text and JSON
 
     const json fabric = json::parse(explain(yaml, {"--json"}).out)["fabric"];
     const double up = 18.0 - dead;
-    CHECK(fabric["oversubscription"]["rtsw"]["value"].get<double>() == doctest::Approx(16 / up));
+    CHECK(fabric["oversubscription"]["rtsw"]["value"].get<double>() == approx(16 / up));
     CHECK(fabric["switches"][1]["role"] == "rtsw");
     CHECK(fabric["switches"][1]["up_bps"].get<double>() == up * 400e9);
     CHECK(fabric["bisection"]["capacity_bps"].get<double>() ==
-          doctest::Approx(2 * 400e9 * std::min(16.0, up)));
+          approx(2 * 400e9 * std::min(16.0, up)));
   }
 }
 
@@ -62,7 +63,7 @@ TEST_CASE("faults that come later have figures of their own") {
   REQUIRE(top["fault_states"].size() == 2);
   CHECK(top["fault_states"][0]["at_s"] == 10.0);
   CHECK(top["fault_states"][0]["oversubscription"]["rtsw"]["value"].get<double>() ==
-        doctest::Approx(16.0 / 12));
+        approx(16.0 / 12));
   CHECK(top["fault_states"][0]["bisection"]["capacity_bps"].get<double>() == 2 * 12 * 400e9);
   CHECK(top["fault_states"][1]["oversubscription"]["rtsw"]["over"] == 8);
   CHECK(top["fault_states_left_out"] == 0);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "run_weft.hpp"
 
 using namespace weft;
@@ -95,7 +96,7 @@ TEST_CASE("the packet engine: one flow takes the time of its packets and of a ro
   // of 64 B over two links.
   const json result = Flows("id,src,dst,bytes\na,0,1,2 MB\n").result({"--engine", "packet"});
   CHECK(result["flows"][0]["end_s"].get<double>() ==
-        doctest::Approx((489 * 0.0832 + 0.0832 + 4 + 2 * 0.00128) * 1e-6).epsilon(1e-9));
+        approx((489 * 0.0832 + 0.0832 + 4 + 2 * 0.00128) * 1e-6).epsilon(1e-9));
   const json& packet = result["packet"];
   CHECK(packet["payload_bytes"]["sent"] == packet["payload_bytes"]["received"]);
   CHECK(packet["drops"] == 0);
@@ -197,13 +198,13 @@ TEST_CASE(
     std::size_t count = 0;
     for (const json& one : result["slowdown"]) {
       count += one["flows"].get<std::size_t>();
-      CHECK(one["p50"].get<double>() == doctest::Approx(1).epsilon(1e-6));
-      CHECK(one["max"].get<double>() == doctest::Approx(1).epsilon(1e-6));
+      CHECK(one["p50"].get<double>() == approx(1).epsilon(1e-6));
+      CHECK(one["max"].get<double>() == approx(1).epsilon(1e-6));
     }
     CHECK(count == 40);
     for (const json& flow : result["flows"])
       CHECK(flow["end_s"].get<double>() - flow["start_s"].get<double>() ==
-            doctest::Approx(flow["ideal_s"].get<double>()).epsilon(1e-6));
+            approx(flow["ideal_s"].get<double>()).epsilon(1e-6));
   }
   // What no acknowledgement comes back for has no ideal time.
   Flows one_way("id,src,dst,bytes\na,0,4,4 MB\n");
@@ -215,9 +216,9 @@ TEST_CASE(
   CHECK(json::parse(outcome.out)["flows"][0]["ideal_s"].is_null());
   // 4 MB at 400 Gb/s: 80 us, and 2 us for two links. Two of them: 162 us.
   const json two = Flows("id,src,dst,bytes\na,0,2,4 MB\nb,1,2,4 MB\n").result();
-  CHECK(two["flows"][0]["ideal_s"].get<double>() == doctest::Approx(82e-6));
+  CHECK(two["flows"][0]["ideal_s"].get<double>() == approx(82e-6));
   CHECK(two["slowdown"][0]["bytes_max"] == 1e7);
-  CHECK(two["slowdown"][0]["p99"].get<double>() == doctest::Approx(162.0 / 82));
+  CHECK(two["slowdown"][0]["p99"].get<double>() == approx(162.0 / 82));
 }
 
 // Hashes that meet are what the fluid engine is for: with queues that hold what the windows allow
@@ -250,13 +251,12 @@ TEST_CASE("--compare runs both engines, and its rows add up to the difference") 
   const double sum = surplus["headers"].get<double>() + surplus["round_trip"].get<double>() +
                      surplus["sent_again"].get<double>() + surplus["rest"].get<double>();
   CHECK(packet > fluid);
-  CHECK(sum * 1e6 == doctest::Approx((packet - fluid) * 1e6));
+  CHECK(sum * 1e6 == approx((packet - fluid) * 1e6));
   // Nothing disturbs these flows: headers and round trips are the whole difference.
-  CHECK(surplus["rest"].get<double>() * 1e6 == doctest::Approx(0).scale(1).epsilon(1e-3));
+  CHECK(surplus["rest"].get<double>() * 1e6 == approx(0).scale(1).epsilon(1e-3));
   const json spray = Flows("id,src,dst,bytes\na,0,5,2 MB\n")
                          .result({"--compare", "--set", "routing.scheme=spray"});
-  CHECK(spray["mean_surplus_s"]["rest"].get<double>() * 1e6 ==
-        doctest::Approx(0).scale(1).epsilon(0.2));
+  CHECK(spray["mean_surplus_s"]["rest"].get<double>() * 1e6 == approx(0).scale(1).epsilon(0.2));
   const Outcome text = flows.run({"--compare"});
   CHECK(text.out.find("completion: mean") != std::string::npos);
   CHECK(text.out.find("round trip of the last packet") != std::string::npos);

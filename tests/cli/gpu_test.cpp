@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/test_approx.hpp"
 #include "run_weft.hpp"
 
 using namespace weft;
@@ -41,7 +42,7 @@ TEST_CASE("every host preset trains at its own GPU's rates, below its own peak")
                         step["mfu"].get<double>()));
     CHECK(achieved < peak);
     CHECK(achieved > 0.15 * peak);
-    CHECK(step["mfu"].get<double>() == doctest::Approx(achieved / peak).epsilon(1e-9));
+    CHECK(step["mfu"].get<double>() == approx(achieved / peak).epsilon(1e-9));
     seconds[host] = step["step_time_s"];
     // What the host says is what the job would have to say.
     CHECK(step == step_on(host, ", gpu: " + host));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "run_weft.hpp"
 
 using namespace weft;
@@ -164,8 +165,8 @@ TEST_CASE("thousands of lost packets at once: what each acknowledgement tells of
         {"flows", "--fabric", "f.yaml", "--flows", "incast.csv", "--engine", "packet", "--json"});
     REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
     const json result = json::parse(outcome.out);
-    CHECK(result["makespan_s"].get<double>() == doctest::Approx(c.makespan_s).epsilon(1e-12));
-    CHECK(result["fct_s"]["mean"].get<double>() == doctest::Approx(c.mean_s).epsilon(1e-12));
+    CHECK(result["makespan_s"].get<double>() == approx(c.makespan_s).epsilon(1e-12));
+    CHECK(result["fct_s"]["mean"].get<double>() == approx(c.mean_s).epsilon(1e-12));
     const json& packet = result["packet"];
     CHECK(packet["drops"] == c.drops);
     CHECK(packet["drops_control"] == c.drops_control);
@@ -297,9 +298,9 @@ TEST_CASE("--pauses: all pauses of a run, below the ports at fault, with flows b
       }
     }
     CHECK(of_links > 0);
-    CHECK(by_port == doctest::Approx(of_links).epsilon(1e-9));
-    CHECK(of_trees == doctest::Approx(of_links).epsilon(1e-9));
-    CHECK(of_ports == doctest::Approx(of_links).epsilon(1e-9));
+    CHECK(by_port == approx(of_links).epsilon(1e-9));
+    CHECK(of_trees == approx(of_links).epsilon(1e-9));
+    CHECK(of_ports == approx(of_links).epsilon(1e-9));
     CHECK(packet["pause_trees"][0]["ports"][0]["port"] == "rtsw:1->nic:8");
     CHECK(victim);
   }
@@ -356,8 +357,8 @@ TEST_CASE("series of flows are asked for by the ids of the file") {
     for (const json& rate : series[i]["value"]) sum += rate.get<double>() * 1e-6;
     return sum;
   };
-  CHECK(bytes(0) == doctest::Approx(1e6).epsilon(0.01));
-  CHECK(bytes(1) == doctest::Approx(2e6).epsilon(0.01));
+  CHECK(bytes(0) == approx(1e6).epsilon(0.01));
+  CHECK(bytes(1) == approx(2e6).epsilon(0.01));
   const Outcome split = run("weights", "routing: {scheme: e_ecmp, qps: 2, message_mode: split}\n");
   CHECK(json::parse(split.out)["packet"]["series"][1]["name"] == "rate flow weights, part 2 of 2");
   const Outcome refused = run("1", "");

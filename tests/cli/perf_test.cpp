@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "base/text.hpp"
 #include "run_weft.hpp"
@@ -91,7 +92,7 @@ TEST_CASE("--calibrate makes the measured row the model's") {
   const Scratch scratch;
   const json row =
       rows(scratch, {"all_reduce", "-b", "4M", "-e", "4M", "--calibrate", "4M=100"})[0];
-  CHECK(row["busbw_GBps"].get<double>() == doctest::Approx(100).epsilon(0.001));
+  CHECK(row["busbw_GBps"].get<double>() == approx(100).epsilon(0.001));
   const Outcome absurd = scratch.run({"perf", "all_reduce", "--calibrate", "4M=1e30"});
   CHECK(absurd.status == 2);
   CHECK(absurd.err.find("the bytes already take") != std::string::npos);
@@ -146,7 +147,7 @@ TEST_CASE("run and perf price a call alike, whatever the scenario says of the li
         CAPTURE(op);
         CAPTURE(keys);
         const auto [run_s, perf_s] = times(hosts, keys, op);
-        CHECK(perf_s == doctest::Approx(run_s).epsilon(1e-9));
+        CHECK(perf_s == approx(run_s).epsilon(1e-9));
         if (plain == 0) {
           plain = perf_s;
         } else if (hosts == 2 && !std::string_view(keys).starts_with("launch") &&

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "run_weft.hpp"
 
 namespace weft::cli_test {
@@ -34,7 +35,7 @@ TEST_CASE("scale: replicas, JSON, CSV and drawing of one policy agree") {
   // 100 / 10 / 0.5 = 20 by day, 40 by night, five minutes longer; 15 of 720 minutes without.
   const auto& reactive = json["policies"][0];
   CHECK(reactive["peak_replicas"] == 40);
-  CHECK(reactive["violated"].get<double>() == doctest::Approx(15 * 200.0 / (720 * 300)));
+  CHECK(reactive["violated"].get<double>() == approx(15 * 200.0 / (720 * 300)));
   const std::string csv = scratch.read("r.csv");
   CHECK(csv.starts_with("time,demand,reactive 0.5,oracle\n2026-01-08T00:00:00Z,100,"));
   CHECK(std::ranges::count(csv, '\n') == 3 * 1440 + 1);

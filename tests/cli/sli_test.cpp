@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/test_approx.hpp"
 #include "run_weft.hpp"
 
 using weft::cli_test::Outcome;
@@ -70,10 +71,10 @@ TEST_CASE("sli: minutes, cause, files") {
   CHECK(all["objective"] == "cross-rack");
   CHECK(all["minutes"]["good"] == 7);
   CHECK(all["minutes"]["bad_loss"] == 3);
-  CHECK(all["availability"] == doctest::Approx(0.7));
+  CHECK(all["availability"] == approx(0.7));
   REQUIRE(all["causes"].size() == 1);
   CHECK(all["causes"][0]["episode"] == "e1");
-  CHECK(all["causes"][0]["minutes"] == doctest::Approx(3));
+  CHECK(all["causes"][0]["minutes"] == approx(3));
   CHECK(scratch.read("slo.yaml").find("budgetingMethod: Timeslices") != std::string::npos);
   CHECK(scratch.read("m.prom").find("weft_sli_availability{objective=\"zone\"") !=
         std::string::npos);

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "base/test_approx.hpp"
 #include "base/text.hpp"
 #include "run_weft.hpp"
 #include "socket_client.hpp"
@@ -103,14 +104,14 @@ TEST_CASE("te of a zone: a failure is predicted as a run of the fluid engine fin
     CHECK(a["flows_hit"] == b["flows_hit"]);
     CHECK(a["flows_hit"] == 2);
     CHECK(a["path_again_s"]["median"].get<double>() ==
-          doctest::Approx(b["path_again_s"]["median"].get<double>()));
-    CHECK(a["lost_bytes"].get<double>() == doctest::Approx(b["lost_bytes"].get<double>()));
+          approx(b["path_again_s"]["median"].get<double>()));
+    CHECK(a["lost_bytes"].get<double>() == approx(b["lost_bytes"].get<double>()));
     // A controller that died renewed its marks when the link did, in a run 100 ms before.
     const double earlier_s = more.empty() ? 0 : 0.1;
     const double last = b["path_again_s"]["max"].get<double>() + earlier_s;
-    CHECK(a["path_again_s"]["max"].get<double>() == doctest::Approx(last));
+    CHECK(a["path_again_s"]["max"].get<double>() == approx(last));
     if (more.empty())
-      CHECK(a["stalled_bytes"].get<double>() == doctest::Approx(b["stalled_bytes"].get<double>()));
+      CHECK(a["stalled_bytes"].get<double>() == approx(b["stalled_bytes"].get<double>()));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/test_approx.hpp"
 #include "run_weft.hpp"
 #include "workload/trace/chakra_test_kit.hpp"
 
@@ -14,7 +15,6 @@ using namespace weft;
 using namespace weft::workload::test;
 using cli_test::Outcome;
 using cli_test::Scratch;
-using doctest::Approx;
 using nlohmann::json;
 
 namespace {
@@ -90,9 +90,9 @@ TEST_CASE("Chakra: one file per rank is one job") {
   const json job = job_of(trace_ranks(scratch, 4, one_rank(3'600'000), {"--json"}), "t.0.et");
   CHECK(job["model"] == "chakra");
   CHECK(job["gpus"] == 4);
-  CHECK(job["compute_s"].get<double>() == Approx(150e-6));
+  CHECK(job["compute_s"].get<double>() == approx(150e-6));
   CHECK(job["step_time_s"].get<double>() ==
-        Approx(150e-6 + number(job, "exposed_s", "other")).epsilon(1e-9));
+        approx(150e-6 + number(job, "exposed_s", "other")).epsilon(1e-9));
   CHECK(number(job, "exposed_s", "other") > 0);
 }
 
@@ -134,13 +134,13 @@ TEST_CASE("groups of any size move what their algorithm moves") {
     const auto count = static_cast<std::size_t>(ranks);
     const json job = job_of(trace_ranks(scratch, count, one_rank(6'000'000), {"--json"}), "t.0.et");
     CHECK(job["step_time_s"].get<double>() > 150e-6);
-    CHECK(all_bytes(job, "other") == Approx(ring_bytes(ranks, 6e6)).epsilon(1e-6));
+    CHECK(all_bytes(job, "other") == approx(ring_bytes(ranks, 6e6)).epsilon(1e-6));
 
     const std::string dp = fmt::format("all_gpus: {}", 8 * count);
     scratch.write("w", simai(dp, "l -1 1000000 NONE 0 1 NONE 0 1 ALLREDUCE 64000000 1"));
     const json dense = job_of(scratch.run({"trace", "w", "--json"}), "w");
     CHECK(number(dense, "exposed_s", "dp") >= 2 * (ranks - 1) / ranks * 64e6 / 50e9);
-    CHECK(all_bytes(dense, "dp") == Approx(8 * ring_bytes(ranks, 64e6)).epsilon(1e-6));
+    CHECK(all_bytes(dense, "dp") == approx(8 * ring_bytes(ranks, 64e6)).epsilon(1e-6));
   }
 }
 
@@ -148,19 +148,19 @@ TEST_CASE("sizes beyond 32 bits keep all their bits") {
   constexpr std::int64_t bytes = 5 * (std::int64_t{1} << 32) + 7;
   const Scratch scratch;
   const json job = job_of(trace_ranks(scratch, 2, one_rank(bytes), {"--json"}), "t.0.et");
-  CHECK(all_bytes(job, "other") == Approx(2. * bytes).epsilon(1e-12));
+  CHECK(all_bytes(job, "other") == approx(2. * bytes).epsilon(1e-12));
 
   scratch.write(
       "w", simai("all_gpus: 16", fmt::format("l -1 1 NONE 0 1 NONE 0 1 ALLREDUCE {} 1", bytes)));
   const json dense = job_of(scratch.run({"trace", "w", "--json"}), "w");
-  CHECK(all_bytes(dense, "dp") == Approx(16. * bytes).epsilon(1e-12));
+  CHECK(all_bytes(dense, "dp") == approx(16. * bytes).epsilon(1e-12));
   CHECK(dense["step_time_s"].get<double>() >= bytes / 50e9);
 
   scratch.write("g", fmt::format("num_ranks 2\nrank 0 {{\na: send {0}b to 1\n}}\n"
                                  "rank 1 {{\na: recv {0}b from 0\n}}\n",
                                  bytes));
   const json goal = job_of(scratch.run({"trace", "g", "--json"}), "g");
-  CHECK(all_bytes(goal, "other") == Approx(1. * bytes).epsilon(1e-12));
+  CHECK(all_bytes(goal, "other") == approx(1. * bytes).epsilon(1e-12));
 }
 
 TEST_CASE("SimAI: columns, pipeline bytes without a pipeline, words and numbers") {

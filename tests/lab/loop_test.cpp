@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 #include "base/text.hpp"
 #include "lab_kit.hpp"
@@ -157,7 +158,7 @@ TEST_CASE("validate: a slow link is named by rounds that were run in the lab, an
   const json slow = judge();
   REQUIRE_MESSAGE(slow["links"].size() == 1, slow.dump());
   CHECK(slow["links"][0]["link"] == "ctsw:1->rtsw:2");
-  CHECK(slow["links"][0]["share"].get<double>() == doctest::Approx(0.7).epsilon(0.1));
+  CHECK(slow["links"][0]["share"].get<double>() == approx(0.7).epsilon(0.1));
   CHECK_MESSAGE(slow["hosts"].empty(), slow.dump());
 }
 

@@ -14,6 +14,7 @@
 #include "app/rehearse/minutes.hpp"
 #include "app/rehearse/plan.hpp"
 #include "app/rehearse/seeds.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "controller_kit.hpp"
 #include "model/formats/test_fabric.hpp"
@@ -248,7 +249,7 @@ TEST_CASE("seeds: the same report on any number of threads, and pairs against a 
     return *out;
   };
   const auto one = set(1);
-  CHECK(done == doctest::Approx(2 * 3 * 4));
+  CHECK(done == approx(2 * 3 * 4));
   const auto three = set(3);
   CHECK(app::to_json(one) == app::to_json(three));
   CHECK(app::to_table(one) == app::to_table(three));
@@ -260,7 +261,7 @@ TEST_CASE("seeds: the same report on any number of threads, and pairs against a 
     CAPTURE(row.name);
     REQUIRE(row.difference.has_value());
     if (row.value.count == 3 && row.baseline->count == 3)
-      CHECK(row.difference->mean == doctest::Approx(row.value.mean - row.baseline->mean));
+      CHECK(row.difference->mean == approx(row.value.mean - row.baseline->mean));
     if (row.name == "faults.port_flap") CHECK(row.difference->most == 0);
     if (row.name == "time_to_repair_s") CHECK(row.difference->least > 0);
   }
@@ -273,7 +274,7 @@ TEST_CASE("an estimate: mean and Student's interval") {
   CHECK(e.least == 4);
   CHECK(e.most == 10);
   // 3.1824 * sqrt(20 / 3 / 4)
-  CHECK(*e.half == doctest::Approx(4.1085).epsilon(1e-4));
+  CHECK(*e.half == approx(4.1085).epsilon(1e-4));
   CHECK(e.is_significant());
   CHECK_FALSE(app::estimate(std::vector<double>{-4, 6, 8, 10}).is_significant());
   CHECK_FALSE(app::estimate(std::vector<double>{5}).half.has_value());
@@ -366,24 +367,24 @@ TEST_CASE("rates learned from repairs, as a model that is read again") {
   };
   CHECK(rate("host").faults == 10);
   CHECK(rate("host").rate ==
-        doctest::Approx(10 / static_cast<double>(fabric.hosts().size()) / 2));  // two months
+        approx(10 / static_cast<double>(fabric.hosts().size()) / 2));  // two months
   CHECK(rate("host_cable").faults == 4);
-  CHECK(rate("grey_loss").faults + rate("trunk_cable").faults == doctest::Approx(40));
+  CHECK(rate("grey_loss").faults + rate("trunk_cable").faults == approx(40));
   CHECK(rate("blips_per_day").faults == 100);
   const auto config = parse_yaml(to_yaml(learned), "m.yaml");
   REQUIRE(config.has_value());
   const auto model = app::read_rehearse_model(*config);
   REQUIRE_MESSAGE(model.has_value(), (model ? "" : model.error().text()));
-  CHECK(model->rates.host == doctest::Approx(rate("host").rate).epsilon(1e-3));
-  CHECK(model->rates.blips == doctest::Approx(rate("blips_per_day").rate).epsilon(1e-3));
+  CHECK(model->rates.host == approx(rate("host").rate).epsilon(1e-3));
+  CHECK(model->rates.blips == approx(rate("blips_per_day").rate).epsilon(1e-3));
   CHECK(model->rates.control_plane == 0);
 }
 
 TEST_CASE("intervals of a Poisson mean: tables") {
   for (const auto& [count, low, high] : std::vector<std::array<double, 3>>{
            {0, 0, 3.689}, {3, 0.6187, 8.767}, {10, 4.795, 18.39}, {100, 81.36, 121.63}}) {
-    CHECK(app::poisson_interval(count).low == doctest::Approx(low).epsilon(0.01));
-    CHECK(app::poisson_interval(count).high == doctest::Approx(high).epsilon(0.01));
+    CHECK(app::poisson_interval(count).low == approx(low).epsilon(3e-4));
+    CHECK(app::poisson_interval(count).high == approx(high).epsilon(3e-4));
   }
 }
 

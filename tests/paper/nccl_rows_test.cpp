@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 #include "workload/collective/perf_table.hpp"
 
@@ -64,8 +65,8 @@ TEST_CASE("published rows, by band") {
     // What `weft perf --compare` prints beside a measured run.
     const auto& known = *std::ranges::find(published_errors(), band.band, &BandError::band);
     CHECK(band.rows == known.rows);
-    CHECK(band.median == doctest::Approx(known.median).epsilon(0.02));
-    CHECK(band.worst == doctest::Approx(known.worst).epsilon(0.02));
+    CHECK(band.median == approx(known.median).epsilon(0.02));
+    CHECK(band.worst == approx(known.worst).epsilon(0.02));
   }
 }
 

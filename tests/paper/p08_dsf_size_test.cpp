@@ -4,6 +4,7 @@
 // the last byte. Credits and virtual output queues are not modelled, and how many leaves there are
 // is our choice.
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 
 namespace weft::paper {
@@ -28,7 +29,7 @@ TEST_CASE("P-08: 18,432 NICs in two stages without blocking") {
     if (fabric.nics()[i] != to[i])
       set.flows.push_back({.src = fabric.nics()[i], .dst = to[i], .size = 500_MB});
   const auto result = engine::fluid::run_flows(set, router, {}, {});
-  CHECK(result.makespan_s / (500e6 / 50e9) == doctest::Approx(1).epsilon(1e-3));
+  CHECK(result.makespan_s / (500e6 / 50e9) == approx(1).epsilon(1e-3));
 }
 
 }  // namespace

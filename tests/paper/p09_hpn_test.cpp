@@ -5,6 +5,7 @@
 // (4,096, 2,304, 2,048) count switches' choices by rules of their own and are not reproduced.
 #include <set>
 
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 
 namespace weft::paper {
@@ -18,7 +19,7 @@ TEST_CASE("P-09: 15 x 1,024 GPUs, 25.6 over 24 Tbps, 60 paths in each of two pla
   const auto& tor = switches_of(facts, "tor");
   CHECK(tor.down == 25'600_Gbps);
   CHECK(tor.up == 24'000_Gbps);
-  CHECK(tor.worst.value() == doctest::Approx(1.067).epsilon(0.001));
+  CHECK(tor.worst.value() == approx(1.067).epsilon(0.001));
   const auto& across = path_of(facts, "same pod");
   CHECK(across.hops == 4);
   CHECK(across.shortest == 2 * 60);

@@ -4,6 +4,7 @@
 // one collective of 50.3 MB for each of a stage's 12 layers is 604 MB.
 #include <doctest/doctest.h>
 
+#include "base/test_approx.hpp"
 #include "workload/parallel/step_cost.hpp"
 
 namespace weft::paper {
@@ -29,7 +30,7 @@ TEST_CASE("P-16: DP 5.47 GB, PP 6.29 MB") {
   for (const model::ChunkCost& chunk : cost.chunks)
     for (const CommWork& work : chunk.gather) gathered += work.bytes;
   // Embeddings stand on both ends and are tied: 0.6e9 more than the parameters' 174.6e9.
-  CHECK(gathered / 8 == doctest::Approx(5.47e9).epsilon(0.005));
+  CHECK(gathered / 8 == approx(5.47e9).epsilon(0.005));
 }
 
 TEST_CASE("P-16: TP about 560 MB") {
@@ -38,7 +39,7 @@ TEST_CASE("P-16: TP about 560 MB") {
   for (const CommWork& work : cost.chunk(3, 0).forward.comms)
     if (work.dimension == Dimension::tp && work.op == CollectiveOp::reduce_scatter)
       bytes += work.bytes * work.calls;
-  CHECK(bytes / 2 == doctest::Approx(560e6).epsilon(0.1));  // attention's, or the feed-forward's
+  CHECK(bytes / 2 == approx(560e6).epsilon(0.1));  // attention's, or the feed-forward's
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "route/router.hpp"
 
@@ -46,8 +47,8 @@ TEST_CASE("P-20: MMR of 1,000 flows on 16 links") {
   std::ranges::sort(mmr);
   const double p99 = mmr[trials * 99 / 100];
   MESSAGE("mean ", mean, " (1.230), 99th percentile ", p99, " (1.408)");
-  CHECK(mean == doctest::Approx(1.230).epsilon(0.004));  // 4 standard errors
-  CHECK(p99 == doctest::Approx(1.408).epsilon(0.015));
+  CHECK(mean == approx(1.230).epsilon(0.004));  // 4 standard errors
+  CHECK(p99 == approx(1.408).epsilon(0.015));
 }
 
 }  // namespace

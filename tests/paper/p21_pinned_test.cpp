@@ -5,6 +5,7 @@
 // which stays near 1 in all three, shows that the loss is the routing's. Measured, with 4 GiB: 1.72
 // after a failure, 1.35 to 1.51 fragmented; with 256 MiB, where NCCL's own latency counts, 1.26 and
 // 1.03 to 1.12.
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 
 namespace weft::paper {
@@ -33,7 +34,7 @@ TEST_CASE("P-21: pinning loses more than 30 % when jobs are fragmented or a CTSW
     const model::Outcome pinned = run(scenario("pinned"), seed);
     MESSAGE("pinned: whole ", mean_ratio(pinned, "whole"), ", failed ",
             mean_ratio(pinned, "failed"), ", fragmented ", mean_ratio(pinned, "fragmented"));
-    CHECK(mean_ratio(pinned, "whole") == doctest::Approx(1).epsilon(0.001));
+    CHECK(mean_ratio(pinned, "whole") == approx(1).epsilon(0.001));
     CHECK(mean_ratio(pinned, "failed") > 1.3);
     CHECK(mean_ratio(pinned, "fragmented") > 1.3);
     const model::Outcome spray = run(scenario("spray"), seed);

@@ -8,6 +8,7 @@
 //   - the same traffic between racks as flows that do not wait for each other, by mean completion
 //     time. Measured: 1.18 and 1.26.
 // Bars: the all-reduce within 10 % of 1.40; the flows gain less.
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 
 namespace weft::paper {
@@ -61,7 +62,7 @@ TEST_CASE("P-22: E-ECMP with 4 QPs against ECMP") {
   for (const int uplinks : {18, 32}) {
     const double coupled = coupled_gain(uplinks), independent = independent_gain(uplinks);
     MESSAGE(uplinks, " uplinks: ring ", coupled, ", independent flows ", independent, " (1.4)");
-    CHECK(coupled == doctest::Approx(1.4).epsilon(0.1));
+    CHECK(coupled == approx(1.4).epsilon(0.1));
     CHECK(independent < 1.4);
     CHECK(independent > 1.05);
   }

@@ -13,6 +13,7 @@
 
 #include "base/config.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "route/router.hpp"
 
@@ -48,7 +49,7 @@ TEST_CASE("P-25: rail permutation between racks, 4 QPs") {
   }
   std::ranges::sort(means);
   MESSAGE("makespan over roofline ", means[0], " ", means[1], " ", means[2], " (2.71)");
-  CHECK(means[1] == doctest::Approx(2.71).epsilon(0.02));
+  CHECK(means[1] == approx(2.71).epsilon(0.02));
   CHECK(means[2] / means[0] < 1.03);
 }
 

@@ -3,6 +3,7 @@
 // controller is not modelled; `optimal`, the bound of any routing over shortest paths, stands for
 // it. Bar: 100 % within 0.1 %, the latency of the last byte. Below 1:1 the bound is the share of
 // capacity (the paper: E-ECMP can then win against a real controller, which no bound can show).
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 
 namespace weft::paper {
@@ -18,11 +19,10 @@ double carried(std::string_view yaml, const route::RoutingConfig& routing) {
 
 TEST_CASE("P-28: with enough capacity the optimum carries all of the demand") {
   const route::RoutingConfig optimal{.scheme = "optimal"};
-  CHECK(carried("{generator: ai_zone, racks: 64}", optimal) == doctest::Approx(1).epsilon(1e-3));
-  CHECK(carried("{generator: ai_zone, racks: 64, spines: 16}", optimal) ==
-        doctest::Approx(1).epsilon(1e-3));
+  CHECK(carried("{generator: ai_zone, racks: 64}", optimal) == approx(1).epsilon(1e-3));
+  CHECK(carried("{generator: ai_zone, racks: 64, spines: 16}", optimal) == approx(1).epsilon(1e-3));
   CHECK(carried("{generator: ai_zone, racks: 64, oversubscription: 2}", optimal) ==
-        doctest::Approx(0.5).epsilon(1e-3));
+        approx(0.5).epsilon(1e-3));
   CHECK(carried("{generator: ai_zone, racks: 64}", {.scheme = "e_ecmp", .qps = 4}) < 0.7);
 }
 

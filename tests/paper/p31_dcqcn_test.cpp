@@ -4,6 +4,7 @@
 // rate, the printed digits on the probability.
 #include <doctest/doctest.h>
 
+#include "base/test_approx.hpp"
 #include "transport/dcqcn.hpp"
 #include "transport/red.hpp"
 
@@ -26,7 +27,7 @@ TEST_CASE("P-31: the first decrease halves the rate") {
 
 TEST_CASE("P-31: p(100 KB) = 0.00487") {
   const double p = transport::mark_probability(100'000_B, 5'000_B, 200'000_B, 0.01);
-  CHECK(p == doctest::Approx(0.00487).epsilon(0.0005));
+  CHECK(p == approx(0.00487).epsilon(0.0005));
 }
 
 }  // namespace

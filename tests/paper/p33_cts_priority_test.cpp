@@ -14,6 +14,7 @@
 // +5 % at 64 and 128 KiB.
 //
 // Bars: 64 KiB gains 3 to 20 % and no seed loses, 128 KiB gains over 1 %, 4 x 512 KiB within 1 %.
+#include "base/test_approx.hpp"
 #include "packet_kit.hpp"
 
 namespace weft::paper {
@@ -54,7 +55,7 @@ TEST_CASE("P-33: clearances ahead of the data speed up an all-gather") {
   CHECK(mean(small) < 1.2);
   CHECK(least > 0.99);
   CHECK(middle > 1.01);
-  CHECK(large == doctest::Approx(1).epsilon(0.01));
+  CHECK(large == approx(1).epsilon(0.01));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // step's operation graph with free communication, within the rounding of these three digits, and
 // equal to the closed form. The last one has micro-batches that the stages do not divide: ours are
 // two groups of five.
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 #include "workload/schedule/pipeline.hpp"
 #include "workload/schedule/step_graph.hpp"
@@ -38,7 +39,7 @@ TEST_CASE("P-41: pipeline bubbles") {
        {Row{{16, 1, 32}, 0.469}, Row{{16, 8, 16}, 0.117}, Row{{4, 2, 10}, 0.150}}) {
     const double ours = simulated_bubble(shape);
     CHECK(std::abs(ours - published) <= 0.0005);
-    CHECK(ours == doctest::Approx(workload::pipeline_bubble(shape)).epsilon(1e-12));
+    CHECK(ours == approx(workload::pipeline_bubble(shape)).epsilon(1e-12));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 #include "observe/probe/labels.hpp"
 #include "observe/probe/plan.hpp"
@@ -19,7 +20,7 @@ using namespace observe::probe;
 
 TEST_CASE("P-47: label count and exact coverage") {
   CHECK(ports_needed(8, 0.9) == 33);
-  CHECK(coverage_of(8, 33) == doctest::Approx(0.9045).epsilon(0.00006));
+  CHECK(coverage_of(8, 33) == approx(0.9045).epsilon(0.00006));
   CHECK(ports_needed(1, 0.9) == 1);
   for (const std::uint32_t paths : {2u, 4u, 8u, 16u, 18u}) {
     for (const double share : {0.9, 0.99})
@@ -48,7 +49,7 @@ double enumerated(std::uint32_t paths, std::uint32_t ports) {
 TEST_CASE("P-47: the exact probability, against enumeration") {
   for (std::uint32_t paths = 1; paths <= 4; ++paths)
     for (std::uint32_t ports = 1; ports <= 7; ++ports)
-      CHECK(coverage_of(paths, ports) == doctest::Approx(enumerated(paths, ports)).epsilon(1e-9));
+      CHECK(coverage_of(paths, ports) == approx(enumerated(paths, ports)).epsilon(1e-9));
 }
 
 TEST_CASE("P-47: random ports beside the planner, on a fabric with 8 paths") {

@@ -5,6 +5,7 @@
 // the published figure is 1 - 5 / 43,200 to three decimals of a percent.
 #include <cmath>
 
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 #include "observe/sli/report.hpp"
 
@@ -44,7 +45,7 @@ TEST_CASE("P-49: 5 minutes of 30 days are 99.988 %") {
   REQUIRE(all.minutes.availability().has_value());
   CHECK(std::round(*all.minutes.availability() * 1e5) == 99'988);
   CHECK(*all.minutes.availability() < settings.objectives[0].target.value());
-  CHECK(all.budget.allowed_minutes() == doctest::Approx(4.32));
+  CHECK(all.budget.allowed_minutes() == approx(4.32));
   CHECK(all.budget.left_share() < 0);
 }
 

@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "base/test_approx.hpp"
 #include "kit.hpp"
 
 namespace weft::paper {
@@ -50,7 +51,7 @@ TEST_CASE("the step grows by the bytes of gradients and parameters") {
                                 ", overlap: {dp_gather: false, dp_reduce: false}");
   for (const int n : {2, 4, 16}) {
     const double bytes = 174.6e9 / 64 * 6 * (n - 1) / n;
-    CHECK(times.at(n) - times.at(1) == doctest::Approx(bytes / 50e9).epsilon(0.08));
+    CHECK(times.at(n) - times.at(1) == approx(bytes / 50e9).epsilon(0.08));
   }
 }
 

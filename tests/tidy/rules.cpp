@@ -40,7 +40,7 @@ struct Ban {
   std::string_view instead;
   std::string_view allowed_under = "-";  // a path prefix
 };
-constexpr std::array<Ban, 25> bans{{
+constexpr std::array<Ban, 26> bans{{
     {"rand(", "weft::Rng"},
     {"srand(", "weft::Rng"},
     {"random_device", "a seed from the scenario"},
@@ -66,6 +66,7 @@ constexpr std::array<Ban, 25> bans{{
     {"malloc(", "std::vector"},
     {"goto", "a function"},
     {"const_cast", "the right type", "src/base/file.cpp"},
+    {"doctest::Approx(", "weft::approx", "src/base/test_approx.hpp"},
 }};
 
 constexpr std::array<std::string_view, 5> heavy_headers{"#include <nlohmann/",

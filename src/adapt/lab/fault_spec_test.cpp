@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "base/test_approx.hpp"
 #include "model/fabric/fault_catalogue.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -74,11 +75,11 @@ TEST_CASE("options of a fault") {
   const FaultSpec loss = parse("link_lossy", " ctsw:1->rtsw:3 ",
                                {{"rate", "1%"}, {"bucket", "3/64"}, {"class", "46"}});
   CHECK(loss.target == "ctsw:1->rtsw:3");
-  CHECK(loss.share == doctest::Approx(0.01));
+  CHECK(loss.share == approx(0.01));
   CHECK(loss.bucket == TupleBucket{3, 64});
   CHECK(loss.dscp == 46);
   CHECK(parse("link_lossy", "a->b").share == 1);
-  CHECK(parse("link_lossy", "a->b", {{"rate", "0.0001 %"}}).share == doctest::Approx(1e-6));
+  CHECK(parse("link_lossy", "a->b", {{"rate", "0.0001 %"}}).share == approx(1e-6));
   CHECK(parse("link_lossy", "a->b", {{"rate", "1e-6"}}).share == 1e-6);
   CHECK(parse("delay", "a->b", {{"delay", "5 ms"}}).delay == Duration{5'000'000'000});
   CHECK(parse("reorder", "a->b", {{"rate", "1%"}}).delay == Duration{1'000'000'000});

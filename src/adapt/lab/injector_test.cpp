@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "adapt/lab/fault_test_net.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 
 namespace weft::adapt::lab {
@@ -152,7 +153,7 @@ TEST_CASE("a rate limit shapes, drops what its queue cannot hold, and goes" *
   const Heard heard = exchange(net, {.count = 1'000, .bytes = 1'000, .linger_ms = 300});
   MESSAGE("40 Mbit/s: ", heard.seconds(), " s for 1000 frames of 1042 bytes");
   CHECK(heard.total() == 1'000);
-  CHECK(heard.seconds() == doctest::Approx(0.208).epsilon(0.05));
+  CHECK(heard.seconds() == approx(0.208).epsilon(0.05));
   const auto twice = add_rate_limit(net.a(), "a0", 1, {10'000'000}, {1 << 20});
   REQUIRE_FALSE(twice.has_value());
   CHECK(twice.error().code == Errc::infeasible);

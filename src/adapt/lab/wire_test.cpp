@@ -6,6 +6,7 @@
 #include <set>
 
 #include "adapt/lab/fault_test_net.hpp"
+#include "base/test_approx.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -57,7 +58,7 @@ TEST_CASE("a wire delays one direction, and its end leaves the kernel as it was"
   MESSAGE("5 ms + U(0, 1 ms): min ", there.latency(0), " p50 ", there.latency(0.5), " p90 ",
           there.latency(0.9), " max ", there.latency(1), " us");
   CHECK(there.latency(0) >= 4'990);
-  CHECK(there.latency(0.5) == doctest::Approx(5'500).epsilon(0.05));
+  CHECK(there.latency(0.5) == approx(5'500).epsilon(0.05));
   const Heard back = exchange(net, {.reverse = true, .count = 200, .gap_us = 1'000});
   CHECK(back.total() == 200);
   CHECK(back.latency(0.5) < 2'000);
@@ -115,7 +116,7 @@ TEST_CASE("a slow wire keeps its rate, bounds its queue and marks before it drop
   const Heard heard = exchange(net, {.count = 500, .tos = 2, .bytes = 1'000, .linger_ms = 300});
   end(first);
   CHECK(heard.total() == 500);
-  CHECK(heard.seconds() == doctest::Approx(0.208).epsilon(0.03));
+  CHECK(heard.seconds() == approx(0.208).epsilon(0.03));
   CHECK(heard.ce == count_of(marking).marked);
   CHECK(heard.ce > 0);  // how many depends on how fast they were sent
 
@@ -147,12 +148,12 @@ TEST_CASE("wires stand in line, filters see each frame once, and each goes alone
   CHECK(both.total() + lost->packets == 1'000);
   CHECK(std::abs(static_cast<double>(lost->packets) - 200) < 5 * std::sqrt(160.0));
   CHECK(both.latency(0) >= 7'000 - 2 * 10);  // as above, 10 us of each wire
-  CHECK(both.latency(0.5) == doctest::Approx(7'050).epsilon(0.05));
+  CHECK(both.latency(0.5) == approx(7'050).epsilon(0.05));
   REQUIRE(remove_filter(net.a(), "weft_loss").has_value());
   end(wire_1);
   const Heard second = exchange(net, {.count = 500, .gap_us = 200});
   CHECK(second.total() == 500);
-  CHECK(second.latency(0.5) == doctest::Approx(4'050).epsilon(0.1));
+  CHECK(second.latency(0.5) == approx(4'050).epsilon(0.1));
   end(wire_2);
   CHECK(TestNet::kernel_state(net.a()) == before);
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_folder.hpp"
 #include "base/test_skip.hpp"
 
@@ -108,7 +109,7 @@ TEST_CASE("host counters: a machine with everything") {
   CHECK_FALSE(find(samples, Metric::pcie_errors, "0000:00:02.0"));
   CHECK(find(samples, Metric::rdma_errors, "mlx5_0", 1) == 42);
   CHECK(find(samples, Metric::ecn_marked, "mlx5_0", 1) == 9);
-  CHECK(find(samples, Metric::celsius, "nvme/temp1").value_or(0) == doctest::Approx(41.85));
+  CHECK(find(samples, Metric::celsius, "nvme/temp1").value_or(0) == approx(41.85));
   CHECK(find(samples, Metric::celsius, "hwmon1/temp1") == -3);
   CHECK_FALSE(find(samples, Metric::fan_ok, "hwmon1/fan1"));  // may stand on purpose
   CHECK(find(samples, Metric::fan_ok, "hwmon1/fan2") == 0);

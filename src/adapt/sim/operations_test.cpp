@@ -8,6 +8,7 @@
 #include "adapt/sim/problem_type.hpp"
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
+#include "base/test_approx.hpp"
 #include "base/text.hpp"
 #include "model/events/record.hpp"
 #include "model/formats/test_fabric.hpp"
@@ -98,7 +99,7 @@ TEST_CASE("a drain ends what a grey cable loses, and a return begins it again") 
   bench.pass(60 * second);
   REQUIRE(bench.net.harms().size() == 1);
   CHECK(bench.net.harms()[0].to.ns == start.ns + 20 * second);
-  CHECK(bench.net.harms()[0].loss == doctest::Approx(0.05));
+  CHECK(bench.net.harms()[0].loss == approx(0.05));
   const auto check = bench.net.check("rtsw:0--ctsw:1");  // drained parts too
   CHECK(check->lost > 300);
   CHECK(check->lost < 700);

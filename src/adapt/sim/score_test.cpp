@@ -7,6 +7,7 @@
 
 #include "adapt/sim/storm.hpp"
 #include "base/config.hpp"
+#include "base/test_approx.hpp"
 #include "model/events/entity.hpp"
 #include "model/formats/build_fabric.hpp"
 
@@ -62,13 +63,13 @@ TEST_CASE("a mixture, by hand") {
                             {"2", "host_nic", "host:1", {"b2"}},
                             {"3", "cable", "u--v", {"-2", "-3"}}});
   // Pairs: claimed 15 + 0 + 1, true 6 + 3, in common 6.
-  CHECK(s.pairwise.precision == doctest::Approx(6.0 / 16));
-  CHECK(s.pairwise.recall == doctest::Approx(6.0 / 9));
+  CHECK(s.pairwise.precision == approx(6.0 / 16));
+  CHECK(s.pairwise.recall == approx(6.0 / 9));
   // B-cubed over seven records: 4 x 4/6, 1 x 1/6, b2 and b3 alone; recall 4 x 1, then 1/3 each.
-  CHECK(s.b_cubed.precision == doctest::Approx((16.0 / 6 + 1.0 / 6 + 2) / 7));
-  CHECK(s.b_cubed.recall == doctest::Approx((4 + 3.0 / 3) / 7));
+  CHECK(s.b_cubed.precision == approx((16.0 / 6 + 1.0 / 6 + 2) / 7));
+  CHECK(s.b_cubed.recall == approx((4 + 3.0 / 3) / 7));
   // F1 of a: 2 x 4 / (6 + 4); of b the better of 2 x 1 / (6 + 3) and 2 x 1 / (1 + 3).
-  CHECK(s.macro_f1 == doctest::Approx((0.8 + 0.5) / 2));
+  CHECK(s.macro_f1 == approx((0.8 + 0.5) / 2));
   // Of b the cases have one record each: the first counts, which says a cable.
   CHECK(s.top1 == 0.5);
   CHECK(s.top1_entity == 0.5);

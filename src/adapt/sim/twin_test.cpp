@@ -9,6 +9,7 @@
 
 #include "adapt/sim/sample.hpp"
 #include "base/config.hpp"
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "observe/localise/localise.hpp"
 #include "observe/probe/plan.hpp"
@@ -72,7 +73,7 @@ TEST_CASE("large binomial and Poisson draws have mean and variance") {
       squares += (k - mean) * (k - mean);
     }
     CHECK(std::abs(sum / draws - mean) < 5 * std::sqrt(variance / draws));
-    CHECK(squares / draws == doctest::Approx(variance).epsilon(0.06));
+    CHECK(squares / draws == approx(variance).epsilon(0.06));
   };
   check([&] { return draw_binomial(rng, 100'000, 0.01); }, 1000, 990);
   check([&] { return draw_binomial(rng, 1000, 0.8); }, 800, 160);
@@ -100,7 +101,7 @@ TEST_CASE("a plan crosses every link between switches about equally, and keeps i
     for (const LinkId link : plan->forward(flow)) ++flows[link.index()];
     for (const LinkId link : plan->back(flow)) ++flows[link.index()];
   }
-  CHECK(per_s == doctest::Approx(12 * 320));
+  CHECK(per_s == approx(12 * 320));
   for (const LinkId link : fabric.links()) {
     if (!fabric.is_switch(fabric.from(link)) || !fabric.is_switch(fabric.to(link))) continue;
     CHECK(flows[link.index()] >= 20);  // 32 in the mean
@@ -147,7 +148,7 @@ TEST_CASE("losses are those asked for, by link and class") {
   const LinkId bad = *fabric.find_link({"rtsw:1->ctsw:0", {}});
   Twin twin(fabric, 2, 9);
   twin.set_loss(bad, 1, 0.05);
-  CHECK(twin.loss(bad, 1) == doctest::Approx(0.05));
+  CHECK(twin.loss(bad, 1) == approx(0.05));
   const EvidenceSet set = twin.observe(plan, {0}, 100_s).evidence;
   const auto of = [&](std::uint8_t klass, bool through) {
     return sum_of(set, [&](const model::Evidence& row) {
@@ -159,7 +160,7 @@ TEST_CASE("losses are those asked for, by link and class") {
   CHECK(of(1, false).lost == 0);
   const Sum hit = of(1, true);
   CHECK(hit.sent > 50'000);
-  CHECK(hit.lost / hit.sent == doctest::Approx(0.05).epsilon(0.05));
+  CHECK(hit.lost / hit.sent == approx(0.05).epsilon(0.05));
 }
 
 TEST_CASE("the same seed gives the same evidence, another one does not") {
@@ -194,8 +195,8 @@ TEST_CASE("hosts stall, answer late, and die") {
     });
   };
   const Sum stalled = towards(0), dead = towards(5), well = towards(1);
-  CHECK(stalled.lost / stalled.sent == doctest::Approx(0.05).epsilon(0.3));
-  CHECK(stalled.late == doctest::Approx(stalled.lost).epsilon(0.1));
+  CHECK(stalled.lost / stalled.sent == approx(0.05).epsilon(0.3));
+  CHECK(stalled.late == approx(stalled.lost).epsilon(0.1));
   CHECK(dead.lost == dead.sent);
   CHECK(well.lost == 0);
   for (const model::Evidence& row : set.rows)
@@ -221,7 +222,7 @@ TEST_CASE("a tuple fault hits tuples whole") {
     through += spined ? 1 : 0;
     hit += row.lost > 0 ? 1 : 0;
   }
-  CHECK(hit / through == doctest::Approx(1.0 / 8).epsilon(0.4));
+  CHECK(hit / through == approx(1.0 / 8).epsilon(0.4));
 }
 
 TEST_CASE("bursts show in losses and in counters of their link and class alone") {
@@ -240,7 +241,7 @@ TEST_CASE("bursts show in losses and in counters of their link and class alone")
     CHECK((row.drops > 0) == here);
     if (here)
       CHECK(static_cast<double>(row.drops) / static_cast<double>(row.packets) ==
-            doctest::Approx(0.02).epsilon(0.3));
+            approx(0.02).epsilon(0.3));
     CHECK(row.marks + row.drops <= row.packets);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "adapt/sim/test_te_stage.hpp"
 #include "adapt/sim/world_faults.hpp"
+#include "base/test_approx.hpp"
 #include "route/hash.hpp"
 
 namespace weft::adapt::sim {
@@ -24,12 +25,12 @@ TEST_CASE("te: cables cut, flapping, slow, back, and nobody left, to the microse
       {.notice_s = 1.2e-3, .mark_s = 2.3e-3, .bgp_s = 0.13, .lease_s = 3, .slack_s = 1e-6});
   // Bounds are reached: nothing is better than it can be.
   const Scene &cut = scenes[1], &nobody = scenes[5];
-  CHECK(cut.mark_s == doctest::Approx(2.3e-3));
+  CHECK(cut.mark_s == approx(2.3e-3));
   for (const bool leaves : {true, false}) {
     for (const std::size_t f : te::testing::flows_over(fabric, scenes[0], "rtsw:2--ctsw:1", leaves))
-      CHECK(cut.dark_s[f] == doctest::Approx(leaves ? 1.2e-3 : 2.3e-3));
+      CHECK(cut.dark_s[f] == approx(leaves ? 1.2e-3 : 2.3e-3));
     for (const std::size_t f : te::testing::flows_over(fabric, scenes[4], "rtsw:1--ctsw:0", leaves))
-      CHECK((leaves ? nobody.dark_s[f] == doctest::Approx(1.2e-3)
+      CHECK((leaves ? nobody.dark_s[f] == approx(1.2e-3)
                     : nobody.dark_s[f] > 2 - 1e-6 && nobody.dark_s[f] <= 3));
   }
   // The same again: the same.

@@ -14,6 +14,7 @@
 #include "adapt/sim/world_faults.hpp"
 #include "base/json_line.hpp"
 #include "base/line_reader.hpp"
+#include "base/test_approx.hpp"
 #include "base/text.hpp"
 #include "model/events/evidence.hpp"
 #include "model/formats/test_fabric.hpp"
@@ -204,7 +205,7 @@ TEST_CASE("the localiser names the switch and the host of a black hole that enou
 
 TEST_CASE("delay and the load of jobs are seen in round-trip times") {
   // M/D/1 at half load: half a packet's time on average. 4,096 bytes at 400 Gbps: 81.92 ns.
-  CHECK(mean_wait_ns(0.5, 50e9) == doctest::Approx(40.96));
+  CHECK(mean_wait_ns(0.5, 50e9) == approx(40.96));
   CHECK(mean_wait_ns(0, 50e9) == 0);
   const auto p50 = [](Stage& stage) {
     stage.to(60);
@@ -216,7 +217,7 @@ TEST_CASE("delay and the load of jobs are seen in round-trip times") {
   const float before = p50(idle);
   CHECK(before > 0);
   late.start("[{kind: delay, link: \"rtsw:0->ctsw:0\", delay: 2 ms}]");
-  CHECK(p50(late) == doctest::Approx(before + 2000).epsilon(0.001));
+  CHECK(p50(late) == approx(before + 2000).epsilon(0.001));
   WorldSettings busy;
   const std::size_t links = idle.fabric.link_count();
   busy.loads = [links](const model::State&,
@@ -225,7 +226,7 @@ TEST_CASE("delay and the load of jobs are seen in round-trip times") {
   };
   Stage loaded(1, busy);
   // Four cables each way, 9/2 of a packet's time in front of each, its median ln 2 of that.
-  CHECK(p50(loaded) == doctest::Approx(before + 8 * std::log(2.0) * 4.5 * 0.08192).epsilon(0.01));
+  CHECK(p50(loaded) == approx(before + 8 * std::log(2.0) * 4.5 * 0.08192).epsilon(0.01));
 }
 
 TEST_CASE("the same seed says the same, however often it is asked") {

@@ -10,6 +10,7 @@
 
 #include "adapt/snmp/test_kit.hpp"
 #include "adapt/snmp/trap_receiver.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 
 namespace weft::adapt::snmp {
@@ -114,7 +115,7 @@ TEST_CASE("a real agent by v2c and v3: its tables become samples" *
     CHECK(value(poll, "Ethernet1/8", Metric::admin_up) == 1.0);
     CHECK(value(poll, "Ethernet1/8", Metric::oper_up) == 0.0);
     CHECK(value(poll, "Ethernet1/8", Metric::in_errors) == 4711.0);
-    CHECK(value(poll, "Inlet", Metric::celsius) == doctest::Approx(25.3));
+    CHECK(value(poll, "Inlet", Metric::celsius) == approx(25.3));
     CHECK(value(poll, "10.9.0.1", Metric::bgp_established) == 0.0);
     CHECK(value(poll, "lo", Metric::oper_up) == 1.0);
     CHECK(value(poll, "lo", Metric::in_octets).has_value());

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <boost/math/special_functions/gamma.hpp>
 #include <map>
 
 #include "app/rehearse/plan.hpp"
@@ -67,14 +67,8 @@ std::string_view key_of(const model::Fabric& fabric, const RepairRow& row) {
 }  // namespace
 
 PoissonInterval poisson_interval(double count) {
-  // Of half a chi-squared variable with so many degrees of freedom.
-  const auto quantile = [](double freedom, double z) {
-    const double root = 1 - 2 / (9 * freedom) + z * std::sqrt(2 / (9 * freedom));
-    return freedom * std::pow(std::max(0.0, root), 3) / 2;
-  };
-  constexpr double z = 1.959964;
-  return {count > 0 ? quantile(2 * count, -z) : 0,
-          count > 0 ? quantile(2 * count + 2, z) : -std::log(0.025)};
+  using boost::math::gamma_p_inv;
+  return {count > 0 ? gamma_p_inv(count, 0.025) : 0, gamma_p_inv(count + 1, 0.975)};
 }
 
 LearnedRates learn_rates(const model::Fabric& fabric, std::span<const RepairRow> rows,

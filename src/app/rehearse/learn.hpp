@@ -37,8 +37,7 @@ LearnedRates learn_rates(const model::Fabric& fabric,
 // What --model takes, each rate with what it was learned from.
 std::string to_yaml(const LearnedRates& learned);
 
-// 95 % interval of the mean of a Poisson variable that was `count`: exact at 0, else by Wilson and
-// Hilferty's approximation, to 1 %.
+// 95 % interval of the mean of a Poisson variable that was `count` (Garwood 1936).
 struct PoissonInterval {
   double low = 0, high = 0;
 };

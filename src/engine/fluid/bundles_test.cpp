@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "engine/fluid/simulation.hpp"
 
 namespace weft::engine::fluid {
@@ -183,13 +184,13 @@ TEST_CASE("bundles: ends, stalls and bytes are those of single flows in 400 rand
     CHECK(all_close(on.stalled_bytes, off.stalled_bytes));
     CHECK(all_close(on.carried, off.carried));
     const double carried = std::accumulate(on.carried.begin(), on.carried.end(), 0.0);
-    CHECK(carried == doctest::Approx(on.expected_carried).epsilon(1e-12));
+    CHECK(carried == approx(on.expected_carried).epsilon(1e-12));
     CHECK(on.simulation().rate_error() < 1e-9);
     CHECK(on.simulation().active_count() == on.stalled_s.size());
     for (std::size_t i = 0; i < on.simulation().windows().size(); ++i)
       for (std::size_t link = 0; link < plan.capacity.size(); ++link)
         CHECK(on.simulation().windows().bytes(i)[link] ==
-              doctest::Approx(off.simulation().windows().bytes(i)[link]).epsilon(1e-5).scale(1));
+              approx(off.simulation().windows().bytes(i)[link]).epsilon(1e-5).scale(1));
     const Run again(plan, Bundles::on);
     CHECK(again.end_s == on.end_s);
     CHECK(again.order == on.order);
@@ -220,7 +221,7 @@ TEST_CASE("bundles: flows that end together are reported in order of start") {
     std::iota(want.begin(), want.end(), 0);
     CHECK(order.seen == want);
     CHECK(sim.event_count() == 1);
-    CHECK(sim.now() == doctest::Approx(28));
+    CHECK(sim.now() == approx(28));
   }
 }
 
@@ -233,7 +234,7 @@ TEST_CASE("bundles: equal flows cost the solver one entity") {
     } quiet;
     for (int i = 1; i <= 100; ++i) sim.start(std::vector<Hop>{{LinkId(0), 1}}, i, 0);
     sim.run(quiet);
-    CHECK(sim.now() == doctest::Approx(100 * 101 / 2 / 8.0));
+    CHECK(sim.now() == approx(100 * 101 / 2 / 8.0));
     return sim.counters().recomputes;
   };
   CHECK(recomputes(Bundles::on) < recomputes(Bundles::off));

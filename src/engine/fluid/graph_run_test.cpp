@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/test_approx.hpp"
 #include "engine/fluid/job_run.hpp"
 #include "model/fabric/faults.hpp"
 #include "model/fabric/goback_n.hpp"
@@ -124,12 +125,12 @@ JobRunResult run(const OpGraph& graph, const Setting& setting) {
   if (g.finished) {
     const double parts =
         g.compute_s + g.idle_s + std::accumulate(g.exposed_s.begin(), g.exposed_s.end(), 0.0);
-    CHECK(parts == doctest::Approx(g.iteration_s.back()).epsilon(1e-9));
-    CHECK(g.critical.total_s() == doctest::Approx(g.iteration_s.back()).epsilon(1e-9));
+    CHECK(parts == approx(g.iteration_s.back()).epsilon(1e-9));
+    CHECK(g.critical.total_s() == approx(g.iteration_s.back()).epsilon(1e-9));
     CHECK(g.critical_links.has_value() == options.simulation.limits);
     if (g.critical_links)
       CHECK(waited_s(*g.critical_links) + g.critical.compute_s ==
-            doctest::Approx(g.critical.total_s()).epsilon(1e-9));
+            approx(g.critical.total_s()).epsilon(1e-9));
   }
   return result;
 }
@@ -188,9 +189,9 @@ TEST_CASE("the critical path goes through whoever is waited for") {
   add(second, compute(2e-3), {both});
   const model::RankGroup group{.dimension = Dimension::dp, .ranks = {0, 1}, .actors = 2};
   const JobRunResult result = run(pair_of(first, second, {group}), {fabric});
-  CHECK(step_s(result) == doctest::Approx(8e-3));
-  CHECK(result.graphs[0].critical.compute_s == doctest::Approx(7e-3));
-  CHECK(critical(result, Dimension::dp) == doctest::Approx(1e-3));
+  CHECK(step_s(result) == approx(8e-3));
+  CHECK(result.graphs[0].critical.compute_s == approx(7e-3));
+  CHECK(critical(result, Dimension::dp) == approx(1e-3));
 }
 
 double waited_s(const JobRunResult& result, const Fabric& fabric, std::string_view link) {
@@ -209,20 +210,20 @@ TEST_CASE("the critical path knows the links that it waits for") {
   const JobRunResult quarter =
       run(graph,
           {fabric, "[{kind: link_degraded, link: \"rtsw:1--nic:1\", factor: 0.25, at: 2.5 ms}]"});
-  CHECK(step_s(quarter) == doctest::Approx(7.5e-3));
-  CHECK(waited_s(quarter, fabric, "rtsw:1->nic:1") == doctest::Approx(2.25e-3));
-  CHECK(waited_s(quarter, fabric, "nic:0->rtsw:0") == doctest::Approx(0.25e-3));
+  CHECK(step_s(quarter) == approx(7.5e-3));
+  CHECK(waited_s(quarter, fabric, "rtsw:1->nic:1") == approx(2.25e-3));
+  CHECK(waited_s(quarter, fabric, "nic:0->rtsw:0") == approx(0.25e-3));
   CHECK(quarter.graphs[0].critical_links->links.size() == 2);
-  CHECK(quarter.graphs[0].critical_links->latency_s == doctest::Approx(0).epsilon(1e-12));
+  CHECK(quarter.graphs[0].critical_links->latency_s == approx(0).epsilon(1e-12));
   const Fabric far = small_fabric("1 us");
   const JobRunResult cut =
       run(graph, {far, "[{kind: link_down, link: \"rtsw:1--nic:1\", at: 2.5 ms, until: 3.5 ms}]"});
   const GraphResult::LinkWaits& waits = *cut.graphs[0].critical_links;
-  CHECK(waits.no_path_s == doctest::Approx(1e-3));
-  CHECK(waits.latency_s == doctest::Approx(4e-6));
+  CHECK(waits.no_path_s == approx(1e-3));
+  CHECK(waits.latency_s == approx(4e-6));
   // What was in flight is sent again.
-  CHECK(waited_s(cut, far, "rtsw:1->nic:1") == doctest::Approx(0.5e-3 + 2e-6));
-  CHECK(waited_s(cut, far, "nic:0->rtsw:0") == doctest::Approx(0.5e-3 + 2e-6));
+  CHECK(waited_s(cut, far, "rtsw:1->nic:1") == approx(0.5e-3 + 2e-6));
+  CHECK(waited_s(cut, far, "nic:0->rtsw:0") == approx(0.5e-3 + 2e-6));
 }
 
 // An all-gather of 80 MB by four ranks moves 60 MB into and out of each NIC: at a tenth of the rate
@@ -233,9 +234,9 @@ TEST_CASE("a collective on the critical path waits for its slowest links") {
   add(program, collective(CollectiveOp::all_gather, 80e6));
   const JobRunResult result =
       run(group_of(program, 4), {fabric, "[{kind: nic_degraded, nic: nic:2, factor: 0.1}]"});
-  CHECK(waited_s(result, fabric, "nic:2->rtsw:2") == doctest::Approx(6e-3));
-  CHECK(waited_s(result, fabric, "rtsw:2->nic:2") == doctest::Approx(6e-3));
-  CHECK(step_s(result) == doctest::Approx(12e-3));
+  CHECK(waited_s(result, fabric, "nic:2->rtsw:2") == approx(6e-3));
+  CHECK(waited_s(result, fabric, "rtsw:2->nic:2") == approx(6e-3));
+  CHECK(step_s(result) == approx(12e-3));
 }
 
 // A chain through four ranks: each computes 1 ms and passes 50 MB on, which takes 1 ms. For three
@@ -265,9 +266,9 @@ TEST_CASE("waiting for the messages of others is communication") {
   const Status status = graph.finish();
   REQUIRE_MESSAGE(status.has_value(), (status ? "" : status.error().text()));
   const JobRunResult result = run(graph, {fabric});
-  CHECK(step_s(result) == doctest::Approx(7e-3));
-  CHECK(result.graphs[0].critical.compute_s == doctest::Approx(4e-3));
-  CHECK(critical(result, Dimension::pp) == doctest::Approx(3e-3));
+  CHECK(step_s(result) == approx(7e-3));
+  CHECK(result.graphs[0].critical.compute_s == approx(4e-3));
+  CHECK(critical(result, Dimension::pp) == approx(3e-3));
   CHECK(result.graphs[0].idle_s > 3e-3);
 }
 
@@ -279,14 +280,14 @@ TEST_CASE("a message between two computations: times add up, and each second has
   // Two cables up, two down, and what the host adds.
   auto router = route::Router::create(fabric, {}, 1);
   const double latency = router->latency(fabric.gpus()[0], fabric.gpus()[1]).seconds();
-  CHECK(step_s(result) == doctest::Approx(2e-3 + 50e6 / nic + latency + 3e-3).epsilon(1e-12));
+  CHECK(step_s(result) == approx(2e-3 + 50e6 / nic + latency + 3e-3).epsilon(1e-12));
   // Rank 0 waits 4 ms at the end; rank 1 waits 2 ms for rank 0, then 1 ms for bytes. Rank 0's own
   // transfer is exposed too: it has nothing else to do.
-  CHECK(result.graphs[0].compute_s == doctest::Approx(2.5e-3));
-  CHECK(exposed(result, Dimension::other) == doctest::Approx(50e6 / nic + latency));
+  CHECK(result.graphs[0].compute_s == approx(2.5e-3));
+  CHECK(exposed(result, Dimension::other) == approx(50e6 / nic + latency));
   REQUIRE(result.graphs[0].waits.size() == 1);
   CHECK(result.graphs[0].waits[0].rank == 0);
-  CHECK(result.graphs[0].waits[0].seconds == doctest::Approx(2e-3));
+  CHECK(result.graphs[0].waits[0].seconds == approx(2e-3));
   const auto& bytes = result.graphs[0].bytes[static_cast<std::size_t>(Dimension::other)];
   CHECK(bytes[static_cast<std::size_t>(model::Distance::zone)] == 50e6);
 }
@@ -294,16 +295,16 @@ TEST_CASE("a message between two computations: times add up, and each second has
 TEST_CASE("one's own collective is exposed communication, though a later message is waited for") {
   const Fabric fabric = small_fabric();
   const JobRunResult result = run(exchange_then_wait(), {fabric});
-  CHECK(step_s(result) == doctest::Approx(1e-3 + 1e-3 + 5e-3 + 2e-3));
-  CHECK(exposed(result, Dimension::dp) == doctest::Approx(1e-3));  // of both ranks
-  CHECK(result.graphs[0].compute_s == doctest::Approx((1e-3 + 5e-3 + 1e-3 + 2e-3) / 2));
+  CHECK(step_s(result) == approx(1e-3 + 1e-3 + 5e-3 + 2e-3));
+  CHECK(exposed(result, Dimension::dp) == approx(1e-3));  // of both ranks
+  CHECK(result.graphs[0].compute_s == approx((1e-3 + 5e-3 + 1e-3 + 2e-3) / 2));
   // Rank 0 waits for the end, 2 ms, rank 1 for rank 0's second computation, 5 ms.
-  CHECK(result.graphs[0].idle_s == doctest::Approx((2e-3 + 5e-3) / 2));
+  CHECK(result.graphs[0].idle_s == approx((2e-3 + 5e-3) / 2));
 }
 
 TEST_CASE("a receiver that is late holds its sender back") {
   const Fabric fabric = small_fabric();
-  CHECK(step_s(run(hand_over(5e-3), {fabric})) == doctest::Approx(5e-3 + 1e-3 + 3e-3));
+  CHECK(step_s(run(hand_over(5e-3), {fabric})) == approx(5e-3 + 1e-3 + 3e-3));
 }
 
 TEST_CASE("a collective of a graph takes as long as the same collective alone") {
@@ -322,7 +323,7 @@ TEST_CASE("a collective of a graph takes as long as the same collective alone") 
     Progress silent("", 1, Progress::Show::never);
     const auto alone = run_jobs({&job, 1}, {}, *router, {}, {}, silent);
     CAPTURE(static_cast<int>(op));
-    CHECK(in_graph == doctest::Approx(alone.jobs[0].iteration_s[0]).epsilon(1e-12));
+    CHECK(in_graph == approx(alone.jobs[0].iteration_s[0]).epsilon(1e-12));
   }
 }
 
@@ -331,7 +332,7 @@ TEST_CASE("an AlltoAll moves (n - 1) / n of its bytes through every NIC") {
   model::Program program;
   add(program, collective(CollectiveOp::all_to_all, 80e6));
   const JobRunResult result = run(group_of(program, 4), {fabric});
-  CHECK(step_s(result) == doctest::Approx(60e6 / nic));
+  CHECK(step_s(result) == approx(60e6 / nic));
 }
 
 TEST_CASE("the last to arrive starts a collective, and is the one that is waited for") {
@@ -341,12 +342,12 @@ TEST_CASE("the last to arrive starts a collective, and is the one that is waited
   add(program, collective(CollectiveOp::all_gather, 80e6), {c});
   const OpGraph graph = group_of(program, 4);
   const double gather = 60e6 / nic;
-  CHECK(step_s(run(graph, {fabric})) == doctest::Approx(1e-3 + gather));
+  CHECK(step_s(run(graph, {fabric})) == approx(1e-3 + gather));
   const JobRunResult slow = run(graph, {fabric, "[{kind: gpu_slow, gpu: 2, factor: 1.3}]"});
-  CHECK(step_s(slow) == doctest::Approx(1.3e-3 + gather));
+  CHECK(step_s(slow) == approx(1.3e-3 + gather));
   REQUIRE(slow.graphs[0].waits.size() == 1);
   CHECK(slow.graphs[0].waits[0].rank == 2);
-  CHECK(slow.graphs[0].waits[0].seconds == doctest::Approx(3 * 0.3e-3));
+  CHECK(slow.graphs[0].waits[0].seconds == approx(3 * 0.3e-3));
 }
 
 TEST_CASE("folded communication is exposed, and no slow GPU stretches it") {
@@ -356,10 +357,10 @@ TEST_CASE("folded communication is exposed, and no slow GPU stretches it") {
   program.folded.push_back({c, Dimension::tp, 1e-3});
   const OpGraph graph = group_of(program, 4);
   const JobRunResult healthy = run(graph, {fabric});
-  CHECK(exposed(healthy, Dimension::tp) == doctest::Approx(1e-3));
-  CHECK(healthy.graphs[0].compute_s == doctest::Approx(2e-3));
+  CHECK(exposed(healthy, Dimension::tp) == approx(1e-3));
+  CHECK(healthy.graphs[0].compute_s == approx(2e-3));
   CHECK(step_s(run(graph, {fabric, "[{kind: gpu_slow, gpu: 0, factor: 2}]"})) ==
-        doctest::Approx(1e-3 + 2 * 2e-3));
+        approx(1e-3 + 2 * 2e-3));
 }
 
 TEST_CASE("communication slows the compute beside it, for as long as it lasts") {
@@ -368,9 +369,9 @@ TEST_CASE("communication slows the compute beside it, for as long as it lasts") 
   add(program, compute(4e-3));
   add(program, collective(CollectiveOp::all_gather, 80e6));  // 1.2 ms
   const OpGraph graph = group_of(program, 4);
-  CHECK(step_s(run(graph, {fabric})) == doctest::Approx(4e-3));
+  CHECK(step_s(run(graph, {fabric})) == approx(4e-3));
   // In 1.2 ms at 4/5 of the speed, 0.96 ms of work are done.
-  CHECK(step_s(run(graph, {fabric, "[]", {}, 1.25})) == doctest::Approx(1.2e-3 + (4e-3 - 0.96e-3)));
+  CHECK(step_s(run(graph, {fabric, "[]", {}, 1.25})) == approx(1.2e-3 + (4e-3 - 0.96e-3)));
 }
 
 TEST_CASE("operations of one stream run one at a time, those of stream 0 at once") {
@@ -379,7 +380,7 @@ TEST_CASE("operations of one stream run one at a time, those of stream 0 at once
     model::Program program;
     for (int i = 0; i < 3; ++i) add(program, compute(1e-3, stream));
     const double expected = stream == 0 ? 1e-3 : 3e-3;
-    CHECK(step_s(run(group_of(program, 2), {fabric})) == doctest::Approx(expected));
+    CHECK(step_s(run(group_of(program, 2), {fabric})) == approx(expected));
   }
 }
 
@@ -388,14 +389,14 @@ TEST_CASE("iterations repeat exactly; a change between them shows") {
   const OpGraph graph = hand_over();
   const auto steps = run(graph, {fabric, "[]", {}, 1, 4}).graphs[0].iteration_s;
   REQUIRE(steps.size() == 4);
-  for (const double s : steps) CHECK(s == doctest::Approx(6e-3).epsilon(1e-12));
+  for (const double s : steps) CHECK(s == approx(6e-3).epsilon(1e-12));
   const auto slowed =
       run(graph, {fabric, "[{kind: gpu_slow, gpu: 0, factor: 2, at: 7 ms}]", {}, 1, 4})
           .graphs[0]
           .iteration_s;
   REQUIRE(slowed.size() == 4);
-  CHECK(slowed[1] == doctest::Approx(6e-3));  // began before the change
-  CHECK(slowed[2] == doctest::Approx(8e-3));
+  CHECK(slowed[1] == approx(6e-3));  // began before the change
+  CHECK(slowed[2] == approx(8e-3));
 }
 
 TEST_CASE("graphs run until all of them are steady") {
@@ -420,9 +421,9 @@ TEST_CASE("graphs run until all of them are steady") {
     REQUIRE(g.finished);
     CHECK(g.end_s > 50e-3);
     CHECK(g.iteration_s.size() < 20);
-    CHECK(g.iteration_s.back() == doctest::Approx(6e-3));
+    CHECK(g.iteration_s.back() == approx(6e-3));
   }
-  CHECK(result.graphs[1].iteration_s.front() == doctest::Approx(10e-3));
+  CHECK(result.graphs[1].iteration_s.front() == approx(10e-3));
 }
 
 TEST_CASE("a lossy cable costs what go-back-N repeats") {
@@ -436,7 +437,7 @@ TEST_CASE("a lossy cable costs what go-back-N repeats") {
       nic * 2 * router->latency(fabric.gpus()[0], fabric.gpus()[1]).seconds() / 4096;
   const double share = model::goodput_share(0.001, window);
   CHECK(share < 0.9);
-  CHECK(step_s(lossy) - healthy == doctest::Approx(1e-3 * (1 / share - 1)).epsilon(1e-6));
+  CHECK(step_s(lossy) - healthy == approx(1e-3 * (1 / share - 1)).epsilon(1e-6));
 }
 
 TEST_CASE("without contention a transfer takes its own time, whatever else is under way") {
@@ -451,8 +452,8 @@ TEST_CASE("without contention a transfer takes its own time, whatever else is un
   alone.contention = NetworkOptions::Contention::off;
   auto router = route::Router::create(fabric, {}, 1);
   const double latency = router->latency(fabric.gpus()[0], fabric.gpus()[1]).seconds();
-  CHECK(step_s(run(graph, {fabric})) == doctest::Approx(3e-3 + latency));
-  CHECK(step_s(run(graph, {fabric, "[]", alone})) == doctest::Approx(1e-3 + latency));
+  CHECK(step_s(run(graph, {fabric})) == approx(3e-3 + latency));
+  CHECK(step_s(run(graph, {fabric, "[]", alone})) == approx(1e-3 + latency));
 }
 
 TEST_CASE("what a dead NIC stops is named") {
@@ -468,14 +469,14 @@ TEST_CASE("what a dead NIC stops is named") {
   // It goes on where it stood when the NIC comes back.
   const JobRunResult back =
       run(hand_over(), {fabric, "[{kind: nic_down, nic: nic:1, until: 10 ms}]"});
-  CHECK(step_s(back) == doctest::Approx(10e-3 + 1e-3 + 3e-3));
+  CHECK(step_s(back) == approx(10e-3 + 1e-3 + 3e-3));
 }
 
 TEST_CASE("a link that dies in mid-message: the rest takes the other spine") {
   const Fabric fabric = small_fabric();
   const JobRunResult result =
       run(hand_over(), {fabric, "[{kind: switch_down, switch: ctsw:0, at: 2.5 ms}]"});
-  CHECK(step_s(result) == doctest::Approx(6e-3));  // one spine is enough for one NIC
+  CHECK(step_s(result) == approx(6e-3));  // one spine is enough for one NIC
 }
 
 TEST_CASE("a degraded link is as busy as what is left of it, and the pair shown uses it") {
@@ -485,7 +486,7 @@ TEST_CASE("a degraded link is as busy as what is left of it, and the pair shown 
   const JobRunResult result =
       run(group_of(program, 4), {fabric, "[{kind: nic_degraded, nic: nic:2, factor: 0.1}]"});
   REQUIRE_FALSE(result.hot_links.empty());
-  CHECK(result.hot_links[0].load == doctest::Approx(1));
+  CHECK(result.hot_links[0].load == approx(1));
   CHECK(result.hot_links[0].link.find("nic:2") != std::string::npos);
   REQUIRE(result.hot_links[0].flows.size() == 1);
   const auto& flow = result.hot_links[0].flows[0];
@@ -496,13 +497,13 @@ TEST_CASE("hot links name the flows on them") {
   const Fabric fabric = small_fabric();
   const JobRunResult result = run(hand_over(), {fabric});
   REQUIRE_FALSE(result.hot_links.empty());
-  CHECK(result.hot_links[0].bytes == doctest::Approx(50e6));
-  CHECK(result.hot_links[0].load == doctest::Approx(1e-3 / 6e-3));
+  CHECK(result.hot_links[0].bytes == approx(50e6));
+  CHECK(result.hot_links[0].load == approx(1e-3 / 6e-3));
   REQUIRE(result.hot_links[0].flows.size() == 1);
   CHECK(result.hot_links[0].flows[0].job == "job");
   CHECK(result.hot_links[0].flows[0].dimension == Dimension::other);
   CHECK(result.hot_links[0].flows[0].from == "gpu:0");
-  CHECK(result.hot_links[0].flows[0].bytes == doctest::Approx(50e6));
+  CHECK(result.hot_links[0].flows[0].bytes == approx(50e6));
 }
 
 // Both calls go round the same ring, which is one route of the network.
@@ -532,8 +533,8 @@ TEST_CASE("what two calls send round one ring is told apart") {
     CAPTURE(link.link);
     REQUIRE(link.flows.size() == 2);
     CHECK(link.flows[0].dimension == Dimension::dp);
-    CHECK(link.flows[0].bytes == doctest::Approx(2 * link.flows[1].bytes));
-    CHECK(link.bytes == doctest::Approx(3 * link.flows[1].bytes));
+    CHECK(link.flows[0].bytes == approx(2 * link.flows[1].bytes));
+    CHECK(link.bytes == approx(3 * link.flows[1].bytes));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "engine/fluid/stage.hpp"
 #include "engine/fluid/test_kit.hpp"
 
@@ -175,8 +176,8 @@ TEST_CASE("a ring equals its closed form, and its messages one by one") {
       const double passes = op == Op::all_reduce ? 2 : 1;
       const double closed = passes * (n - 1) / n * 64e6 / 50e9;
       CAPTURE(n);
-      CHECK(run_coupled(c).iteration_s[0] == doctest::Approx(closed).epsilon(1e-9));
-      CHECK(run_messages(c) == doctest::Approx(closed).epsilon(1e-9));
+      CHECK(run_coupled(c).iteration_s[0] == approx(closed).epsilon(1e-9));
+      CHECK(run_messages(c) == approx(closed).epsilon(1e-9));
     }
   }
 }
@@ -194,8 +195,8 @@ TEST_CASE("a half-rate link: the coupled ring equals the messages") {
         faults_of(fabric, "[{kind: link_degraded, link: \"nic:1--rtsw:1\", factor: 0.5}]")};
     const double coupled = run_coupled(c).iteration_s[0];
     CAPTURE(n);
-    CHECK(coupled == doctest::Approx(2.0 * 2 * (n - 1) / n * 64e6 / 50e9).epsilon(1e-9));
-    CHECK(coupled == doctest::Approx(run_messages(c)).epsilon(1e-9));
+    CHECK(coupled == approx(2.0 * 2 * (n - 1) / n * 64e6 / 50e9).epsilon(1e-9));
+    CHECK(coupled == approx(run_messages(c)).epsilon(1e-9));
   }
 }
 
@@ -218,7 +219,7 @@ TEST_CASE("a late rank, alone and with a half-rate link: the coupled ring equals
             faults_of(fabric, "[{kind: link_degraded, link: \"nic:2--rtsw:2\", factor: 0.5}]");
       CAPTURE(n);
       CAPTURE(round);
-      CHECK(run_coupled(c).iteration_s[0] == doctest::Approx(run_messages(c)).epsilon(1e-9));
+      CHECK(run_coupled(c).iteration_s[0] == approx(run_messages(c)).epsilon(1e-9));
     }
   }
 }
@@ -240,7 +241,7 @@ TEST_CASE("an exchange equals its enumerated flows") {
                  "ecmp"};
     CAPTURE(window);
     const JobResult coupled = run_coupled(c);
-    CHECK(coupled.iteration_s[0] == doctest::Approx(run_messages(c)).epsilon(1e-9));
+    CHECK(coupled.iteration_s[0] == approx(run_messages(c)).epsilon(1e-9));
   }
 }
 
@@ -253,7 +254,7 @@ TEST_CASE("rounds keep receivers from being overrun: no more than `window` sende
                   .ranks = all_gpus(fabric),
                   .bytes = 16e6,
                   .window = window}};
-    CHECK(run_coupled(c).iteration_s[0] == doctest::Approx(15e6 / 50e9).epsilon(1e-9));
+    CHECK(run_coupled(c).iteration_s[0] == approx(15e6 / 50e9).epsilon(1e-9));
   }
 }
 
@@ -287,7 +288,7 @@ TEST_CASE("perfect spray and the optimal split reach the roofline on a healthy z
       CAPTURE(workload::to_text(op));
       CHECK(run_coupled(c).iteration_s[0] /
                 traffic_floor(job.traffic, job.step_overhead, job.cost, router).seconds() ==
-            doctest::Approx(1).epsilon(0.005));
+            approx(1).epsilon(0.005));
     }
 }
 
@@ -314,7 +315,7 @@ TEST_CASE("iterations repeat, jobs interfere, results do not depend on the run")
   CHECK(a.digest == b.digest);
   CHECK(a.jobs[0].iteration_s.size() == 3);
   // Two rings on the same links: each at half rate.
-  CHECK(a.jobs[0].iteration_s[0] == doctest::Approx(2 * 7.0 / 8 * 8e6 / 50e9).epsilon(1e-9));
+  CHECK(a.jobs[0].iteration_s[0] == approx(2 * 7.0 / 8 * 8e6 / 50e9).epsilon(1e-9));
 }
 
 TEST_CASE("a job whose rank is cut off is reported, not lost") {
@@ -366,9 +367,9 @@ TEST_CASE("a job is stalled since its last path went, whatever else changes afte
 TEST_CASE("the completion histogram is good to 1 %") {
   TimeHistogram histogram;
   for (int i = 1; i <= 1000; ++i) histogram.add(i * 1e-6);
-  CHECK(histogram.quantile(0.5) == doctest::Approx(500e-6).epsilon(0.01));
-  CHECK(histogram.quantile(1) == doctest::Approx(1000e-6).epsilon(0.01));
-  CHECK(histogram.mean() == doctest::Approx(500.5e-6));
+  CHECK(histogram.quantile(0.5) == approx(500e-6).epsilon(0.01));
+  CHECK(histogram.quantile(1) == approx(1000e-6).epsilon(0.01));
+  CHECK(histogram.mean() == approx(500.5e-6));
 }
 
 TEST_CASE("the busiest interval is that of the job that fills its links") {
@@ -403,7 +404,7 @@ TEST_CASE("the busiest interval is that of the job that fills its links") {
   for (const LinkId link : fabric.links())
     if (fabric.kind(fabric.from(link)) == model::NodeKind::nic && fabric.on_wire(link))
       CHECK(busy.link_bytes[link.index()] ==
-            doctest::Approx(50e9 * (busy.to_s - busy.from_s)).epsilon(1e-4));
+            approx(50e9 * (busy.to_s - busy.from_s)).epsilon(1e-4));
   CHECK(run(64).digest == run(0).digest);  // looking on changes nothing
 }
 

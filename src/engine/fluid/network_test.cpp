@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/test_approx.hpp"
 #include "engine/fluid/flow_run.hpp"
 #include "engine/fluid/test_kit.hpp"
 
@@ -38,7 +39,7 @@ TEST_CASE("a flow takes bytes over rate plus the latency of its links") {
   Router router = make_router(fabric);
   const FlowSet set = flows_of(fabric, "id,src,dst,bytes\na,0,1,50 MB\n");
   const FlowRunResult result = run_flows(set, router, {}, {});
-  CHECK(result.flows[0].end_s == doctest::Approx(1e-3 + 4e-6).epsilon(1e-12));
+  CHECK(result.flows[0].end_s == approx(1e-3 + 4e-6).epsilon(1e-12));
   CHECK(result.makespan_s == result.flows[0].end_s);
 }
 
@@ -51,9 +52,9 @@ TEST_CASE("after and start: the later one counts") {
                                "a,0,1,50 MB,1 ms,\n"
                                "c,1,0,50 MB,9 ms,a\n");
   const FlowRunResult result = run_flows(set, router, {}, {});
-  CHECK(result.flows[1].start_s == doctest::Approx(1e-3));
-  CHECK(result.flows[0].start_s == doctest::Approx(2.004e-3).epsilon(1e-9));
-  CHECK(result.flows[2].start_s == doctest::Approx(9e-3));
+  CHECK(result.flows[1].start_s == approx(1e-3));
+  CHECK(result.flows[0].start_s == approx(2.004e-3).epsilon(1e-9));
+  CHECK(result.flows[2].start_s == approx(9e-3));
 }
 
 TEST_CASE("split messages use all QPs, whole messages take turns") {
@@ -63,14 +64,14 @@ TEST_CASE("split messages use all QPs, whole messages take turns") {
   const FlowSet one = flows_of(fabric, "id,src,dst,bytes\na,0,1,50 MB\n");
   // On one 200 Gb/s path: 2 ms. Over 64 QPs the busier uplink has a bit more than half.
   Router single = make_router(fabric, {.scheme = "e_ecmp", .qps = 1});
-  CHECK(run_flows(one, single, {}, {}).makespan_s == doctest::Approx(2e-3));
+  CHECK(run_flows(one, single, {}, {}).makespan_s == approx(2e-3));
   Router split = make_router(fabric, {.scheme = "e_ecmp", .qps = 64});
   const double spread = run_flows(one, split, {}, {}).makespan_s;
   CHECK(spread >= 1e-3);
   CHECK(spread < 1.4e-3);
   Router turns = make_router(
       fabric, {.scheme = "e_ecmp", .qps = 64, .message_mode = route::MessageMode::round_robin});
-  CHECK(run_flows(one, turns, {}, {}).makespan_s == doctest::Approx(2e-3));
+  CHECK(run_flows(one, turns, {}, {}).makespan_s == approx(2e-3));
 }
 
 TEST_CASE("a spine that dies in mid-flow: what was in flight is sent again on the other") {
@@ -86,9 +87,9 @@ TEST_CASE("a spine that dies in mid-flow: what was in flight is sent again on th
   const FlowRunResult result = run_flows(set, router, changes, {});
   const double in_flight_s = 4e-6;  // rate x latency, at the same rate
   CHECK(result.flows[0].finished);
-  CHECK(result.flows[0].end_s == doctest::Approx(1e-3 + in_flight_s + 4e-6).epsilon(1e-9));
+  CHECK(result.flows[0].end_s == approx(1e-3 + in_flight_s + 4e-6).epsilon(1e-9));
   // Half went over the dead spine, the rest and the loss over the other.
-  CHECK(result.link_bytes[path[1].link.index()] == doctest::Approx(25e6));
+  CHECK(result.link_bytes[path[1].link.index()] == approx(25e6));
 }
 
 TEST_CASE("without any path a flow waits; it is listed when none comes back") {
@@ -102,7 +103,7 @@ TEST_CASE("without any path a flow waits; it is listed when none comes back") {
   Router again = make_router(fabric);
   const auto for_a_while = faults_of(fabric, "[{kind: nic_down, nic: \"nic:1\", until: 3 ms}]");
   const FlowRunResult late = run_flows(set, again, for_a_while, {});
-  CHECK(late.flows[0].end_s == doctest::Approx(4e-3 + 4e-6).epsilon(1e-9));
+  CHECK(late.flows[0].end_s == approx(4e-3 + 4e-6).epsilon(1e-9));
 }
 
 TEST_CASE("a degraded link slows its flows for as long as it lasts") {
@@ -112,7 +113,7 @@ TEST_CASE("a degraded link slows its flows for as long as it lasts") {
   const auto changes = faults_of(
       fabric, "[{kind: link_degraded, link: \"nic:0--rtsw:0\", factor: 0.5, until: 1 ms}]");
   CHECK(run_flows(set, router, changes, {}).makespan_s ==
-        doctest::Approx(1e-3 + 0.5e-3 + 4e-6).epsilon(1e-9));
+        approx(1e-3 + 0.5e-3 + 4e-6).epsilon(1e-9));
 }
 
 }  // namespace weft::engine::fluid

@@ -4,6 +4,7 @@
 
 #include "base/progress.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "engine/fluid/job_run.hpp"
 #include "engine/fluid/test_kit.hpp"
 #include "workload/serving/test_kit.hpp"
@@ -11,7 +12,6 @@
 namespace weft::engine::fluid {
 namespace {
 
-using doctest::Approx;
 using workload::InferenceRequest;
 using workload::RequestTimes;
 using workload::ServingRun;
@@ -78,8 +78,8 @@ TEST_CASE("keys and values moved: every byte over every link, and the time that 
   CHECK(out.serving[0].run.ended == requests.size());
   CHECK(static_cast<double>(out.serving[0].run.kv_bytes_moved) == bytes);
   const auto carried = [&](LinkId l) { return out.link_bytes[l.index()]; };
-  CHECK(carried(bench.link(2, false)) == Approx(bytes).epsilon(1e-9));
-  CHECK(carried(bench.link(0, true)) + carried(bench.link(1, true)) == Approx(bytes).epsilon(1e-9));
+  CHECK(carried(bench.link(2, false)) == approx(bytes).epsilon(1e-9));
+  CHECK(carried(bench.link(0, true)) + carried(bench.link(1, true)) == approx(bytes).epsilon(1e-9));
   for (const RequestTimes& one : out.serving[0].run.requests) {
     CHECK(one.queue() + one.prefill() + one.transfer() == one.ttft());
     CHECK(one.transfer().seconds() >= one.input * token_bytes / 50e9);
@@ -107,7 +107,7 @@ TEST_CASE("transfers share links max-min, with each other and with a job beside 
   CHECK(transfer(shared) > 2 * alone);
   CHECK(transfer(shared) < 2 * alone + latency);
   // What the transfer took, the flow lacked: a second, and the prompt's bytes.
-  CHECK(shared.jobs[0].iteration_s[0] == Approx(1 + alone).epsilon(1e-4));
+  CHECK(shared.jobs[0].iteration_s[0] == approx(1 + alone).epsilon(1e-4));
 }
 
 TEST_CASE("a dead way: requests wait for it, and a way that stays dead is named") {

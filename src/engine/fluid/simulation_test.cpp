@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 
 namespace weft::engine::fluid {
 namespace {
@@ -38,8 +39,8 @@ TEST_CASE("two flows share, then the longer one speeds up") {
   sim.run(log);
   REQUIRE(log.ends.size() == 2);
   CHECK(log.ends[0] == std::pair<std::uint64_t, double>(1, 2));
-  CHECK(log.ends[1].second == doctest::Approx(4));
-  CHECK(sim.carried()[0] == doctest::Approx(40));
+  CHECK(log.ends[1].second == approx(4));
+  CHECK(sim.carried()[0] == approx(40));
 }
 
 TEST_CASE("an empty flow and one without hops end where they start") {
@@ -63,15 +64,15 @@ TEST_CASE("a dead link stalls its flow; moving it resends what was lost") {
   const FlowId flow = sim.start(first, 100, 1);
   log.timers[1] = [&] { sim.set_capacity(LinkId(0), 0); };
   log.timers[2] = [&] {
-    CHECK(sim.bytes_left(flow) == doctest::Approx(50));
+    CHECK(sim.bytes_left(flow) == approx(50));
     sim.move(flow, second, 5);
   };
   sim.timer(5, 1);
   sim.timer(8, 2);
   sim.run(log);
-  CHECK(log.ends.at(0).second == doctest::Approx(8 + 5.5));
-  CHECK(sim.carried()[0] == doctest::Approx(50));
-  CHECK(sim.carried()[1] == doctest::Approx(55));
+  CHECK(log.ends.at(0).second == approx(8 + 5.5));
+  CHECK(sim.carried()[0] == approx(50));
+  CHECK(sim.carried()[1] == approx(55));
 }
 
 TEST_CASE("a flow without capacity stays active and is not lost") {
@@ -96,7 +97,7 @@ TEST_CASE("what is started in answer to an end begins at that instant") {
   sim.start(first, 10, 1);
   sim.run(log);
   CHECK(log.ends.size() == 5);
-  CHECK(log.ends.back().second == doctest::Approx(5));
+  CHECK(log.ends.back().second == approx(5));
 }
 
 TEST_CASE("timers go off by time, those of one time in the order in which they were set") {
@@ -147,7 +148,7 @@ TEST_CASE("random runs: bytes are conserved, audits agree, reruns are identical"
       sim.run(log);
       double carried = 0;
       for (const double bytes : sim.carried()) carried += bytes;
-      CHECK(carried == doctest::Approx(crossings).epsilon(1e-12));
+      CHECK(carried == approx(crossings).epsilon(1e-12));
       CHECK(sim.rate_error() < 1e-9);
       CHECK(sim.active_count() == 0);
       return log.ends;
@@ -195,7 +196,7 @@ TEST_CASE("bytes by interval are those of 100 runs of links that are full while 
         double expected = 0;
         for (const auto& [a, b] : busy[link])
           expected += 10 * std::max(0.0, std::min(b, from + windows.width_s()) - std::max(a, from));
-        CHECK(windows.bytes(i)[link] == doctest::Approx(expected).epsilon(1e-5).scale(10));
+        CHECK(windows.bytes(i)[link] == approx(expected).epsilon(1e-5).scale(10));
       }
   }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "engine/fluid/reference.hpp"
 
 namespace weft::engine::fluid {
@@ -90,26 +91,26 @@ TEST_CASE("one link is shared evenly, and the rest goes to who can use it") {
   const auto ab2 = pair.solver().insert(std::vector<Hop>{{LinkId(0), 1}});
   const auto abc = pair.solver().insert(std::vector<Hop>{{LinkId(0), 1}, {LinkId(1), 1}});
   pair.solver().settle();
-  CHECK(pair.solver().rate(ab) == doctest::Approx(10.0 / 3));
-  CHECK(pair.solver().rate(abc) == doctest::Approx(10.0 / 3));
+  CHECK(pair.solver().rate(ab) == approx(10.0 / 3));
+  CHECK(pair.solver().rate(abc) == approx(10.0 / 3));
   pair.solver().set_capacity(LinkId(1), 2);
   pair.solver().settle();
-  CHECK(pair.solver().rate(abc) == doctest::Approx(2));
-  CHECK(pair.solver().rate(ab2) == doctest::Approx(4));
+  CHECK(pair.solver().rate(abc) == approx(2));
+  CHECK(pair.solver().rate(ab2) == approx(4));
   pair.solver().remove(ab);
   pair.solver().settle();
-  CHECK(pair.solver().rate(ab2) == doctest::Approx(8));
+  CHECK(pair.solver().rate(ab2) == approx(8));
 }
 
 TEST_CASE("weights: a ring that crosses a link twice gets half; repeated hops add up") {
   Pair pair({12});
   const auto twice = pair.solver().insert(std::vector<Hop>{{LinkId(0), 1}, {LinkId(0), 1}});
   pair.solver().settle();
-  CHECK(pair.solver().rate(twice) == doctest::Approx(6));
+  CHECK(pair.solver().rate(twice) == approx(6));
   const auto once = pair.solver().insert(std::vector<Hop>{{LinkId(0), 1}});
   pair.solver().settle();
-  CHECK(pair.solver().rate(once) == doctest::Approx(4));
-  CHECK(pair.solver().rate(twice) == doctest::Approx(4));
+  CHECK(pair.solver().rate(once) == approx(4));
+  CHECK(pair.solver().rate(twice) == approx(4));
 }
 
 TEST_CASE("no hop is no limit; no capacity is no rate; capacity brings it back") {
@@ -119,11 +120,11 @@ TEST_CASE("no hop is no limit; no capacity is no rate; capacity brings it back")
   const auto free = pair.solver().insert(std::vector<Hop>{{LinkId(1), 1}});
   pair.solver().settle();
   CHECK(pair.solver().rate(stuck) == 0);
-  CHECK(pair.solver().rate(free) == doctest::Approx(5));
+  CHECK(pair.solver().rate(free) == approx(5));
   pair.solver().set_capacity(LinkId(0), 1);
   pair.solver().settle();
-  CHECK(pair.solver().rate(stuck) == doctest::Approx(1));
-  CHECK(pair.solver().rate(free) == doctest::Approx(4));
+  CHECK(pair.solver().rate(stuck) == approx(1));
+  CHECK(pair.solver().rate(free) == approx(4));
 }
 
 TEST_CASE("rates equal the reference after every one of many random events") {

@@ -1,4 +1,5 @@
 // Receivers that answer several packets with one acknowledgement.
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "engine/packet/test_kit.hpp"
 
@@ -128,7 +129,7 @@ TEST_CASE("gathered: lost packets cost what they cost when each is acknowledged"
         const double busy = sent * full, runs = seeds;
         CHECK(sum >= busy);
         CHECK(sum / runs <= busy / runs + 60.0 * us);
-        CHECK(sum / runs == doctest::Approx(packets / (1 - loss) * full).epsilon(0.05));
+        CHECK(sum / runs == approx(packets / (1 - loss) * full).epsilon(0.05));
       }
     }
   }
@@ -150,7 +151,7 @@ TEST_CASE("NSCC: gathered answers leave completion within 2 % and a third of the
   options.ack_delay = 25_us;
   const PacketRunResult gathered = run(fabric, load, options);
   CHECK(gathered.complete);
-  CHECK(mean_time(gathered) == doctest::Approx(mean_time(each)).epsilon(0.02));
+  CHECK(mean_time(gathered) == approx(mean_time(each)).epsilon(0.02));
   CHECK(gathered.counters.hops < each.counters.hops * 7 / 10);
   CHECK(gathered.counters.hops > each.counters.hops * 6 / 10);
   CHECK(gathered.counters.timeouts == 0);

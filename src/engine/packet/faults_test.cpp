@@ -1,4 +1,5 @@
 // What breaks in mid-run: links that go down, come back, lose packets or get slower.
+#include "base/test_approx.hpp"
 #include "engine/packet/test_kit.hpp"
 #include "model/fabric/goback_n.hpp"
 
@@ -181,7 +182,7 @@ TEST_CASE("a lossy link: go-back-N as its closed form says, selective repeat muc
   const PacketRunResult goback = run(fabric, load, setting);
   CHECK(goback.complete);
   CHECK(ideal / microseconds(goback.end) ==
-        doctest::Approx(model::goodput_share(loss, round_trip)).epsilon(0.06));
+        approx(model::goodput_share(loss, round_trip)).epsilon(0.06));
   CHECK(goback.counters.drops_link > 150);
   CHECK(goback.links[link(fabric, "s:0->nic:1").index()].dropped == goback.counters.drops_link);
 
@@ -219,7 +220,7 @@ TEST_CASE("a link that gets slower, and fast again, carries what its rate allows
   CHECK(result.counters.drops == 0);
   // 30 of 40 us are lost, while packets wait in s:0.
   const double expected = microseconds(packets * full + 2 * full + 3 * us) + 30;
-  CHECK(microseconds(result.messages[0].arrived) == doctest::Approx(expected).epsilon(0.003));
+  CHECK(microseconds(result.messages[0].arrived) == approx(expected).epsilon(0.003));
   CHECK(result.links[link(fabric, "s:0->s:1").index()].queue_max > 340 * full_bytes);
 }
 

@@ -2,6 +2,7 @@
 // nothing else is sent again.
 #include <cmath>
 
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "engine/packet/test_kit.hpp"
 
@@ -61,7 +62,7 @@ TEST_CASE("one flow over a lossy cable takes as long as its lost packets sent on
         CAPTURE(loss);
         CAPTURE(window.count);
         // The mean of all seeds scatters by a few lost packets, far below 5 %.
-        CHECK(sum == doctest::Approx(expected).epsilon(0.05));
+        CHECK(sum == approx(expected).epsilon(0.05));
         CHECK(worst <= 1.05);
       }
     }
@@ -100,7 +101,7 @@ TEST_CASE("go-back-N with the timer of a NIC, as its closed form says") {
     const double expected = n * s + n * loss / (1 - loss) * back + timeouts / runs * timer;
     MESSAGE("loss " << loss << ": mean " << sum / runs << " us, closed form " << expected
                     << ", timeouts " << timeouts << ", closed form " << timeouts_expected);
-    CHECK(sum / runs == doctest::Approx(expected).epsilon(0.05));
+    CHECK(sum / runs == approx(expected).epsilon(0.05));
   }
 }
 

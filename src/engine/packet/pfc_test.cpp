@@ -1,6 +1,7 @@
 // PFC beyond one link: back-pressure from slow hosts, victims, priorities, and circles of pauses.
 #include <fmt/format.h>
 
+#include "base/test_approx.hpp"
 #include "engine/packet/test_kit.hpp"
 
 namespace weft::engine::packet::testing {
@@ -52,7 +53,7 @@ TEST_CASE("slow receivers push back through NIC and switch, and finish at their 
   // Nothing drains before the first packet has come over two links; then one in 4 packet times.
   const Ps drained = 2 * (full + us) + 2 * packets * 4 * full;
   for (const MessageEnd& m : result.messages)
-    CHECK(microseconds(m.arrived) == doctest::Approx(microseconds(drained)).epsilon(0.01));
+    CHECK(microseconds(m.arrived) == approx(microseconds(drained)).epsilon(0.01));
   CHECK(std::max(result.messages[0].arrived, result.messages[1].arrived) == drained);
   CHECK(result.links[link(fabric, "s:0->nic:2").index()].pauses > 0);
   CHECK(result.links[link(fabric, "nic:0->s:0").index()].pauses > 0);
@@ -148,7 +149,7 @@ TEST_CASE("classes share a link as their weights say; strict ones come first") {
     return std::array{static_cast<double>(result.messages[0].arrived - 2 * us) / full,
                       static_cast<double>(result.messages[1].arrived - 2 * us) / full};
   };
-  const auto near = [](double packets) { return doctest::Approx(packets).epsilon(0.01); };
+  const auto near = [](double packets) { return approx(packets).epsilon(0.01); };
   CHECK(ends({4160, 4160})[0] == near(2 * n));
   CHECK(ends({3 * 4160, 4160})[0] == near(n * 4.0 / 3));
   CHECK(ends({3 * 4160, 4160})[1] == near(2 * n));

@@ -1,4 +1,5 @@
 // Time series: bounded, and their integral is what the counters say.
+#include "base/test_approx.hpp"
 #include "engine/packet/test_kit.hpp"
 
 namespace weft::engine::packet::testing {
@@ -43,12 +44,12 @@ TEST_CASE("samples are bounded, evenly spaced, and integrate to the bytes sent")
         CHECK(series.time_s.size() >= std::min<std::size_t>(samples_max, 300) / 2 - 1);
         REQUIRE(series.value.size() == series.time_s.size());
         for (std::size_t i = 0; i < series.time_s.size(); ++i)
-          CHECK(series.time_s[i] == doctest::Approx(series.time_s[0] * static_cast<double>(i + 1)));
+          CHECK(series.time_s[i] == approx(series.time_s[0] * static_cast<double>(i + 1)));
       }
       const LinkCounters& first = result.links[link(fabric, "nic:0->s:0").index()];
       // ACKs of the last message come after the last sample, maybe.
       const auto near = [](std::uint64_t bytes) {
-        return doctest::Approx(static_cast<double>(bytes)).epsilon(0.002);
+        return approx(static_cast<double>(bytes)).epsilon(0.002);
       };
       CHECK(integral(find(result, "rate nic:0->s:0")) == near(first.bytes));
       CHECK(integral(find(result, "rate message 0")) == near(600 * payload));
@@ -124,7 +125,7 @@ TEST_CASE("loads in intervals: what the series say, on any number of threads, an
       CHECK(one.loads.total[k] == static_cast<float>(one.links[id].bytes));
       for (std::size_t i = 0; i < std::min(rate.value.size(), one.loads.bytes.size() - 1); ++i)
         CHECK(rate.value[i] * seconds(one.loads.width) ==
-              doctest::Approx(static_cast<double>(one.loads.bytes[i][k])).epsilon(1e-6));
+              approx(static_cast<double>(one.loads.bytes[i][k])).epsilon(1e-6));
     }
   }
 }

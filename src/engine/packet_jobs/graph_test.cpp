@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/config.hpp"
+#include "base/test_approx.hpp"
 #include "engine/packet_jobs/run.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -90,15 +91,15 @@ TEST_CASE("a message starts when both ends are ready, and each end knows it by i
   const double packet = 4160 * 8 / 400e9;
   const double message = (256 + 3) * packet + latency;
   REQUIRE(timed.graph.iteration_s.size() == 1);
-  CHECK(timed.graph.iteration_s[0] == doctest::Approx(150e-6 + message).epsilon(0.002));
+  CHECK(timed.graph.iteration_s[0] == approx(150e-6 + message).epsilon(0.002));
   // Rank 0 knows of the end a little later than rank 1, and then waits for it.
-  CHECK(timed.graph.compute_s == doctest::Approx(75e-6));
+  CHECK(timed.graph.compute_s == approx(75e-6));
   CHECK(timed.graph.exposed_s[static_cast<std::size_t>(Dimension::pp)] ==
-        doctest::Approx(message).epsilon(0.1));
+        approx(message).epsilon(0.1));
   CHECK(timed.graph.compute_s + timed.graph.idle_s + exposed_sum(timed.graph) ==
-        doctest::Approx(timed.graph.iteration_s[0]));
+        approx(timed.graph.iteration_s[0]));
   CHECK(timed.graph.busiest_rank == 0);
-  CHECK(timed.graph.busiest_compute_s == doctest::Approx(100e-6));
+  CHECK(timed.graph.busiest_compute_s == approx(100e-6));
   const double rack = timed.graph.bytes[static_cast<std::size_t>(Dimension::pp)]
                                        [static_cast<std::size_t>(model::Distance::zone)];
   CHECK(rack == 1 << 20);
@@ -135,18 +136,18 @@ TEST_CASE("communication is exposed where nothing computes, and long computes ar
     REQUIRE_MESSAGE(finished.has_value(), (finished ? "" : finished.error().text()));
     const Timed timed = run(fabric, graph, 2);
     REQUIRE(timed.graph.iteration_s.size() == 2);
-    CHECK(timed.graph.compute_s == doctest::Approx(compute));
+    CHECK(timed.graph.compute_s == approx(compute));
     const double collective = 6 * 1e6 / 50e9;  // 120 us and more
     if (compute > 1) {
-      CHECK(timed.graph.iteration_s[1] == doctest::Approx(compute));
-      CHECK(exposed_sum(timed.graph) == doctest::Approx(0).epsilon(1e-9));
+      CHECK(timed.graph.iteration_s[1] == approx(compute));
+      CHECK(exposed_sum(timed.graph) == approx(0).epsilon(1e-9));
     } else {
       CHECK(timed.graph.iteration_s[1] > collective);
       CHECK(timed.graph.iteration_s[1] < 1.2 * collective);
       CHECK(exposed_sum(timed.graph) > 0.9 * collective);
     }
     CHECK(timed.graph.compute_s + timed.graph.idle_s + exposed_sum(timed.graph) ==
-          doctest::Approx(timed.graph.iteration_s[1]));
+          approx(timed.graph.iteration_s[1]));
   }
 }
 

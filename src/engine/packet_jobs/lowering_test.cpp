@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/config.hpp"
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 
 namespace weft::engine::packet {
@@ -177,11 +178,11 @@ TEST_CASE("ring: 2 (n - 1) turns of a chunk and a latency") {
     const model::Fabric fabric = hosts_of(n, 1);
     const double bytes = n * 1e6;
     CHECK(end_of(lower(fabric, n, {.bytes = bytes})) ==
-          doctest::Approx(2 * (n - 1) * (1e6 / rate + latency)));
+          approx(2 * (n - 1) * (1e6 / rate + latency)));
     CHECK(end_of(lower(fabric, n, {.op = Op::all_gather, .bytes = bytes})) ==
-          doctest::Approx((n - 1) * (1e6 / rate + latency)));
+          approx((n - 1) * (1e6 / rate + latency)));
     CHECK(end_of(lower(fabric, n, {.bytes = bytes, .overhead = 2_us})) ==
-          doctest::Approx(2 * (n - 1) * (1e6 / rate + latency + 2e-6)));
+          approx(2 * (n - 1) * (1e6 / rate + latency + 2e-6)));
   }
 }
 
@@ -190,12 +191,12 @@ TEST_CASE("a chunk that divides over QPs has arrived with its last part") {
   for (const int qps : {2, 4, 8, 16}) {
     const std::string routing = "{scheme: e_ecmp, qps: " + std::to_string(qps) + "}";
     const Lowered split = lower(fabric, 4, {.bytes = 4e6, .routing = routing});
-    CHECK(end_of(split) == doctest::Approx(6 * (1e6 / qps / rate + latency)));
+    CHECK(end_of(split) == approx(6 * (1e6 / qps / rate + latency)));
     const Lowered turns = lower(fabric, 4,
                                 {.bytes = 4e6,
                                  .routing = "{scheme: e_ecmp, message_mode: round_robin, qps: " +
                                             std::to_string(qps) + "}"});
-    CHECK(end_of(turns) == doctest::Approx(6 * (1e6 / rate + latency)));
+    CHECK(end_of(turns) == approx(6 * (1e6 / rate + latency)));
     std::set<std::uint32_t> used;
     for (const auto& connection : turns.set.connections) used.insert(connection.qp);
     CHECK(used.size() == static_cast<std::size_t>(qps));
@@ -207,7 +208,7 @@ TEST_CASE("one late rank delays a ring as a message-by-message run says") {
   const double chunk = 1e6 / rate + latency;
   // Nothing that comes late is needed before its turn: the ring's last chunk waits for all of it.
   const double end = end_of(lower(fabric, 4, {.bytes = 4e6, .late = {{}, {}, 100_us, {}}}));
-  CHECK(end == doctest::Approx(100e-6 + 6 * chunk));
+  CHECK(end == approx(100e-6 + 6 * chunk));
 }
 
 TEST_CASE("exchange: rounds of one message, and no barrier") {
@@ -221,9 +222,9 @@ TEST_CASE("exchange: rounds of one message, and no barrier") {
   };
   // A round: the message, its acknowledgement, and the word of the next round.
   const double word = static_cast<double>(grant_bytes) / rate + latency;
-  CHECK(end(1) == doctest::Approx(5 * (one + latency) + 4 * (latency + word)));
-  CHECK(end(5) == doctest::Approx(one + latency));
-  CHECK(end(1'000'000) == doctest::Approx(one + latency));
+  CHECK(end(1) == approx(5 * (one + latency) + 4 * (latency + word)));
+  CHECK(end(5) == approx(one + latency));
+  CHECK(end(1'000'000) == approx(one + latency));
   CHECK(end(2) < end(1));
   CHECK(end(2) > end(3));
 }
@@ -232,10 +233,10 @@ TEST_CASE("a tree takes its pieces, and its depth for the first of them") {
   // One host is a chain of its GPUs: up n - 1 edges, and down again.
   const model::Fabric fabric = hosts_of(1, 4);
   const Lowered lowered = lower(fabric, 4, {.algorithm = "tree", .bytes = 64.0 * 131072});
-  CHECK(end_of(lowered) == doctest::Approx((64 + 5) * 131072 / rate + 6 * latency));
+  CHECK(end_of(lowered) == approx((64 + 5) * 131072 / rate + 6 * latency));
   const Lowered broadcast =
       lower(fabric, 4, {.op = Op::broadcast, .algorithm = "ring", .bytes = 64.0 * 131072});
-  CHECK(end_of(broadcast) == doctest::Approx((64 + 2) * 131072 / rate + 3 * latency));
+  CHECK(end_of(broadcast) == approx((64 + 2) * 131072 / rate + 3 * latency));
 }
 
 TEST_CASE("switches that sum wait for all, and send to all") {
@@ -243,7 +244,7 @@ TEST_CASE("switches that sum wait for all, and send to all") {
   const Lowered lowered = lower(fabric, 8, {.algorithm = "nvls", .bytes = 8 * 131072});
   const double whole = lowered.traffic.stages[0].chains[0].edges[0].bytes;
   const double pieces = std::ceil(whole / stream_piece_bytes);
-  CHECK(end_of(lowered) == doctest::Approx((pieces + 1) * whole / pieces / rate + 2 * latency));
+  CHECK(end_of(lowered) == approx((pieces + 1) * whole / pieces / rate + 2 * latency));
 }
 
 TEST_CASE("all algorithms: local, complete, and every edge's bytes to the byte") {
@@ -337,15 +338,15 @@ TEST_CASE("nobody starts a stage or an iteration before it has all of the last o
 
 TEST_CASE("a request of no bytes takes the overhead of its steps") {
   const model::Fabric fabric = hosts_of(4, 1);
-  CHECK(end_of(lower(fabric, 4, {.bytes = 0, .overhead = 2_us})) == doctest::Approx(6 * 2e-6));
+  CHECK(end_of(lower(fabric, 4, {.bytes = 0, .overhead = 2_us})) == approx(6 * 2e-6));
   // Longer than one message can wait.
-  CHECK(end_of(lower(fabric, 4, {.bytes = 0, .overhead = 2_s})) == doctest::Approx(12));
+  CHECK(end_of(lower(fabric, 4, {.bytes = 0, .overhead = 2_s})) == approx(12));
 }
 
 TEST_CASE("every message has a byte at least") {
   const model::Fabric fabric = hosts_of(4, 1);
   const Lowered lowered = lower(fabric, 4, {.bytes = 3});
-  CHECK(end_of(lowered) == doctest::Approx(6 * (1 / rate + latency)));
+  CHECK(end_of(lowered) == approx(6 * (1 / rate + latency)));
 }
 
 }  // namespace

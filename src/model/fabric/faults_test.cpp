@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 
 namespace weft::model {
@@ -65,14 +66,13 @@ TEST_CASE("bit errors are what the link's code and retries leave of them") {
     return timeline(f, fmt::format("[{{kind: link_lossy, link: 'rtsw:0--ctsw:0', {}}}]", more));
   };
   // Of 4,180 bytes on the wire, from the binomial distribution by hand (docs/fabrics.md).
-  CHECK(with("ber: 1e-3").initial().link(up).loss == doctest::Approx(1.3e-3).epsilon(0.02));
-  CHECK(with("ber: 2.4e-4, fec: rs528").initial().link(up).loss ==
-        doctest::Approx(3.9e-4).epsilon(0.02));
+  CHECK(with("ber: 1e-3").initial().link(up).loss == approx(1.3e-3).epsilon(0.02));
+  CHECK(with("ber: 2.4e-4, fec: rs528").initial().link(up).loss == approx(3.9e-4).epsilon(0.02));
   CHECK(with("ber: 1e-6, fec: none").initial().link(up).loss ==
-        doctest::Approx(1 - std::pow(1 - 1e-6, 8 * 4180)));
+        approx(1 - std::pow(1 - 1e-6, 8 * 4180)));
   const auto retried = with("ber: 1e-3, retry: true");
   CHECK(retried.initial().link(up).loss == 0);
-  CHECK(retried.initial().link(up).rate_factor == doctest::Approx(1 - 1.3e-3).epsilon(1e-4));
+  CHECK(retried.initial().link(up).rate_factor == approx(1 - 1.3e-3).epsilon(1e-4));
   CHECK(retried.lines[0].find("ber 0.001, fec rs544, retried: 0.99") != std::string::npos);
   const auto refused = [&](const char* more) {
     return faults_refusal(f,
@@ -157,7 +157,7 @@ TEST_CASE("a degraded or lossy NIC strikes its cables to the network") {
                               "- {kind: nic_lossy, role: nic, count: 2, loss: 0.01}\n"
                               "- {kind: link_lossy, link: 'nic:0->rtsw:0', loss: 0.5}\n");
   CHECK(lossy.initial().troubled_links().size() == 4);
-  CHECK(lossy.initial().link(up).loss == doctest::Approx(1 - 0.99 * 0.5));
+  CHECK(lossy.initial().link(up).loss == approx(1 - 0.99 * 0.5));
   CHECK(lossy.initial().link(reverse(up)).loss == 0.01);
   CHECK(lossy.lines[0] == "nic_lossy nic:0, nic:1, loss 0.01");
 }

@@ -6,13 +6,14 @@
 #include <cmath>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 
 namespace weft::model {
 
 TEST_CASE("frame loss of RS(544,514) at 802.3's bit error ratio is the published one") {
   // IEEE 802.3bs: 2.4e-4 gives 1.7e-12 for 64 octets, sent with 8 of preamble and 12 of gap.
-  CHECK(frame_loss(2.4e-4, Fec::rs544, 84) == doctest::Approx(1.7e-12).epsilon(0.03));
+  CHECK(frame_loss(2.4e-4, Fec::rs544, 84) == approx(1.7e-12).epsilon(0.03));
 }
 
 // Bits thrown one by one.
@@ -44,10 +45,10 @@ TEST_CASE("codewords fail as often as thrown bits make them") {
 }
 
 TEST_CASE("without a code a frame is lost with any of its bits; ends of the scale") {
-  CHECK(frame_loss(1e-6, Fec::none, 4160) == doctest::Approx(1 - std::pow(1 - 1e-6, 8 * 4160)));
+  CHECK(frame_loss(1e-6, Fec::none, 4160) == approx(1 - std::pow(1 - 1e-6, 8 * 4160)));
   for (const Fec fec : {Fec::none, Fec::rs528, Fec::rs544}) {
     CHECK(frame_loss(0, fec, 4160) == 0);
-    CHECK(frame_loss(0.5, fec, 4160) == doctest::Approx(1));
+    CHECK(frame_loss(0.5, fec, 4160) == approx(1));
     double last = 0;
     for (double ber = 1e-7; ber < 0.4; ber *= 3) {
       const double lost = frame_loss(ber, fec, 4160);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 
 namespace weft::model {
@@ -50,7 +51,7 @@ TEST_CASE("go-back-N: closed form against a slotted simulation") {
       CAPTURE(window);
       const double expected = goodput_share(loss, static_cast<double>(window));
       const double got = simulated_share(loss, window, slots, Rng(7).stream(window));
-      CHECK(got == doctest::Approx(expected).epsilon(0.05));
+      CHECK(got == approx(expected).epsilon(0.05));
     }
 }
 
@@ -59,7 +60,7 @@ TEST_CASE("go-back-N: what is known without a formula") {
   CHECK(goodput_share(0.25, 1) == 0.75);    // each packet for itself
   CHECK(goodput_share(0.25, 0.1) == 0.75);  // never less than the packet's own time
   // 400 Gbps x 8 us / 4096 B = 97.7 packets: one loss in 1,000 costs 9 % of the rate.
-  CHECK(goodput_share(1e-3, 400e9 / 8 * 8e-6 / 4096) == doctest::Approx(0.911).epsilon(0.001));
+  CHECK(goodput_share(1e-3, 400e9 / 8 * 8e-6 / 4096) == approx(0.911).epsilon(0.001));
   double last = 1;
   for (double loss = 0.01; loss < 1; loss += 0.01) {
     const double share = goodput_share(loss, 50);

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/test_approx.hpp"
 #include "model/fabric/faults.hpp"
 #include "model/formats/fabric_yaml.hpp"
 #include "model/formats/graph_export.hpp"
@@ -250,9 +251,9 @@ TEST_CASE("the least time: the busiest of NICs and storage hosts") {
                                             .stripe = stripe});
     return storage_seconds_min(f, *flows);
   };
-  CHECK(least(2, 4) == doctest::Approx(2 / 12.5));          // one FE NIC of 100 Gbps
-  CHECK(least(1, 1) == doctest::Approx(1 / 10.0));          // one storage host of 10 GB/s
-  CHECK(least(12, 4) == doctest::Approx(12 / (4 * 10.0)));  // all four
+  CHECK(least(2, 4) == approx(2 / 12.5));          // one FE NIC of 100 Gbps
+  CHECK(least(1, 1) == approx(1 / 10.0));          // one storage host of 10 GB/s
+  CHECK(least(12, 4) == approx(12 / (4 * 10.0)));  // all four
   CHECK(storage_seconds_min(f, {}) == 0);
 }
 
@@ -270,15 +271,14 @@ TEST_CASE("checkpoints of 16,384 GPUs") {
   };
   constexpr std::int64_t large = 4'000'000'000;
   // 2,048 x 8 parts of 4 GB: 171 at most for one of 96 hosts, 3 for one of 7,500.
-  CHECK(least("", large, 8) == doctest::Approx(171 * 4e9 / 25e9));
-  CHECK(least("", 1'000'000, 8) == doctest::Approx(171 * 1e6 / 25e9));
+  CHECK(least("", large, 8) == approx(171 * 4e9 / 25e9));
+  CHECK(least("", 1'000'000, 8) == approx(171 * 1e6 / 25e9));
   const std::string many = "storage_hosts: 7500, storage_link: 25 Gbps, storage_rate: ";
-  CHECK(least(many + "267 MB/s", large, 8) == doctest::Approx(3 * 4e9 / 267e6));
+  CHECK(least(many + "267 MB/s", large, 8) == approx(3 * 4e9 / 267e6));
   // x 64 parts of 0.5 GB: 18 for 17.5 on average.
-  CHECK(least(many + "267 MB/s", large, 64) == doctest::Approx(18 * 0.5e9 / 267e6));
-  CHECK(least(many + "933 MB/s", large, 64) == doctest::Approx(18 * 0.5e9 / 933e6));
-  CHECK(least("storage_hosts: 2048, storage_link: 10 Tbps", large, 64) ==
-        doctest::Approx(8 * 4e9 / 12.5e9));
+  CHECK(least(many + "267 MB/s", large, 64) == approx(18 * 0.5e9 / 267e6));
+  CHECK(least(many + "933 MB/s", large, 64) == approx(18 * 0.5e9 / 933e6));
+  CHECK(least("storage_hosts: 2048, storage_link: 10 Tbps", large, 64) == approx(8 * 4e9 / 12.5e9));
 }
 
 TEST_CASE("refused transfers say why") {

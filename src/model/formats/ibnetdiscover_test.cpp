@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_folder.hpp"
 #include "base/test_skip.hpp"
 #include "model/formats/test_fabric.hpp"
@@ -220,7 +221,7 @@ TEST_CASE("widths and speeds are data rates") {
       text.replace(at, 5, name);
     const auto cabling = read_ibnetdiscover(text, "t");
     REQUIRE_MESSAGE(cabling.has_value(), name);
-    CHECK(static_cast<double>(cabling->cables[0].rate.bps) == doctest::Approx(rate * 1e9));
+    CHECK(static_cast<double>(cabling->cables[0].rate.bps) == approx(rate * 1e9));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "observe/colltrace/records.hpp"
 #include "observe/colltrace/test_edges.hpp"
@@ -118,12 +119,11 @@ TEST_CASE("a fabric on which everything is equally slow shows against the cost m
   REQUIRE(sound.report.expected.size() == 1);
   CHECK(sound.report.expected[0].groups == 8);
   // The world's ring: 2 (n - 1) / n of the bytes at 400 Gbps. The model has NCCL's overheads.
-  CHECK(sound.report.expected[0].ratio() == doctest::Approx(1).epsilon(0.15));
+  CHECK(sound.report.expected[0].ratio() == approx(1).epsilon(0.15));
   CHECK(sound.report.slow_fabric == 0);
   const Judged slow =
       judge_run(EdgeRun({.channels = 1, .fabric_factor = 1.6, .has_probes = false}, 5));
-  CHECK(slow.report.slow_fabric / sound.report.expected[0].ratio() ==
-        doctest::Approx(1.6).epsilon(0.02));
+  CHECK(slow.report.slow_fabric / sound.report.expected[0].ratio() == approx(1.6).epsilon(0.02));
   CHECK(slow.report.nothing > 0.5);  // no part differs from its like
 }
 

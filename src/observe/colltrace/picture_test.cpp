@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/test_approx.hpp"
 #include "observe/colltrace/verdict.hpp"
 
 namespace weft::observe::colltrace {
@@ -97,7 +98,7 @@ TEST_CASE("picture of a stuck rank: levels, waits and time line by the shape of 
   CHECK(p.ranks_per_cell == 1);
   CHECK(!p.is_share);
   for (std::uint32_t r = 0; r < 48; ++r) {
-    CHECK(p.waits[0].cells[r] == doctest::Approx(r < 8 && r != 5 ? 1e-3 : 0));
+    CHECK(p.waits[0].cells[r] == approx(r < 8 && r != 5 ? 1e-3 : 0));
     CHECK(p.waits[1].cells[r] == 0);  // called at the latest event
   }
   REQUIRE(!p.rows.empty());
@@ -121,7 +122,7 @@ TEST_CASE("picture of a job that runs: the shares that ranks wait for the last o
   CHECK(p.nodes.empty());
   // Ten operations of the tensor group within 19.4 ms.
   for (std::uint32_t r = 0; r < 4; ++r)
-    CHECK(p.waits[0].cells[r] == doctest::Approx(r == 2 ? 0 : 10 * 0.3 / 19.4).epsilon(1e-4));
+    CHECK(p.waits[0].cells[r] == approx(r == 2 ? 0 : 10 * 0.3 / 19.4).epsilon(1e-4));
 }
 
 TEST_CASE("picture of 16,384 ranks: small, and nothing named is lost") {
@@ -131,7 +132,7 @@ TEST_CASE("picture of 16,384 ranks: small, and nothing named is lost") {
   const Picture p = make_picture(job, report);
   CHECK(p.ranks_per_cell == 16);
   CHECK(p.waits[0].cells.size() == 1024);
-  CHECK(p.waits[0].cells[0] == doctest::Approx(1e-3));
+  CHECK(p.waits[0].cells[0] == approx(1e-3));
   CHECK(p.nodes.size() == 4);
   CHECK(p.rows.size() == time_rows_max);
   CHECK(p.rows[0].rank == 5);

@@ -12,6 +12,7 @@
 #include "base/hash.hpp"
 #include "base/json_line.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "observe/localise/truth.hpp"
 
@@ -112,10 +113,10 @@ TEST_CASE("one lossy direction is one verdict, with its rate") {
   REQUIRE(names(fabric, report) == Names{"loss rtsw:2->ctsw:1"});
   const Verdict& v = report.verdicts.front();
   CHECK(v.probability > 0.99);
-  CHECK(v.loss == doctest::Approx(0.01).epsilon(0.02));
+  CHECK(v.loss == approx(0.01).epsilon(0.02));
   CHECK(v.loss_low < 0.01);
   CHECK(v.loss_high > 0.01);
-  CHECK(v.lost == doctest::Approx(200).epsilon(0.02));
+  CHECK(v.lost == approx(200).epsilon(0.02));
   CHECK(report.unexplained < 4);
   CHECK(v.needs_probes == 0);
 }
@@ -147,7 +148,7 @@ TEST_CASE("a link that damages payloads is told from one that loses, also where 
   CHECK(apart.damaged == 400);
   for (const Verdict& v : apart.verdicts) {
     const double share = v.finding == Finding::corruption ? 0.02 : 0.01;
-    CHECK(v.loss == doctest::Approx(share).epsilon(0.03));
+    CHECK(v.loss == approx(share).epsilon(0.03));
   }
   CHECK(names(fabric, found("rtsw:2->ctsw:1", "rtsw:2->ctsw:1")) ==
         Names{"corruption rtsw:2->ctsw:1", "loss rtsw:2->ctsw:1"});
@@ -297,7 +298,7 @@ TEST_CASE("a switch that drops some tuples whole") {
   }
   const Report report = Localiser(fabric).run(set);
   REQUIRE(names(fabric, report) == Names{"tuple_loss ctsw:2"});
-  CHECK(report.verdicts.front().loss == doctest::Approx(0.1).epsilon(0.3));
+  CHECK(report.verdicts.front().loss == approx(0.1).epsilon(0.3));
 }
 
 TEST_CASE("two dead flows are no tuple-selective switch, however long they are seen") {
@@ -431,7 +432,7 @@ TEST_CASE("a host that loses evenly on its only cable is that cable; in bursts i
       Probing(fabric).lose("nic:8->rtsw:4", 0.01).lose("rtsw:4->nic:8", 0.01).see(100), 10);
   const Report report = Localiser(fabric).run(even);
   REQUIRE(names(fabric, report) == Names{"loss nic:8--rtsw:4"});
-  CHECK(report.verdicts.front().loss == doctest::Approx(0.01).epsilon(0.1));
+  CHECK(report.verdicts.front().loss == approx(0.01).epsilon(0.1));
   REQUIRE(report.verdicts.front().alternatives.size() == 1);
   CHECK(name(fabric, report.verdicts.front().alternatives.front()) == "host:8");
   // It began three windows ago: too few to tell.
@@ -469,10 +470,7 @@ TEST_CASE("a switch that does not forward to one host is named, with the host, a
     const Verdict& found = report.verdicts.front();
     CHECK(fabric.name(found.destination) == "nic:5");
     CHECK(found.probability > 0.99);
-    CHECK(found.loss == doctest::Approx(window == 1   ? 0.1
-                                        : window == 2 ? 0.55
-                                                      : 0.7)
-                            .epsilon(0.05));
+    CHECK(found.loss == approx(window == 1 ? 0.1 : window == 2 ? 0.55 : 0.7).epsilon(0.05));
     CHECK(to_json_lines(fabric, report).find("\"destination\":\"nic:5\"") != std::string::npos);
   }
   // A lossy cable besides: both are told.

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "observe/localise/localise.hpp"
@@ -189,7 +190,7 @@ TEST_CASE("the chance that no flow crosses a link is as often as it says") {
       }
   }
   CHECK(seen > 500);
-  CHECK(seen == doctest::Approx(expected).epsilon(0.1));
+  CHECK(seen == approx(expected).epsilon(0.1));
 }
 
 TEST_CASE("chances at the edges") {
@@ -198,7 +199,7 @@ TEST_CASE("chances at the edges") {
   CHECK(log_chance_of_none(0, 0, 0) == 0);
   // One flow of three leaves by the sender, one of three arrives: 2 in 3 that they are not the
   // same.
-  CHECK(std::exp(log_chance_of_none(1, 1, 3)) == doctest::Approx(2.0 / 3));
+  CHECK(std::exp(log_chance_of_none(1, 1, 3)) == approx(2.0 / 3));
   CHECK(log_chance_of_none(6, 6, 10) == -700);
   CHECK(log_chance_of_none(5e6, 5e6, 1e7) == -700);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 
 namespace weft::observe::probe {
 namespace {
@@ -34,7 +35,7 @@ TEST_CASE("quantiles are those of the values, to a bucket") {
   std::ranges::sort(values);
   for (const double share : {0.0, 0.01, 0.5, 0.9, 0.99, 0.999, 1.0}) {
     const auto rank = static_cast<std::size_t>(std::max(1.0, std::ceil(share * 10'000)));
-    CHECK(histogram.quantile_ns(share) == doctest::Approx(values[rank - 1]).epsilon(1.0 / 30));
+    CHECK(histogram.quantile_ns(share) == approx(values[rank - 1]).epsilon(1.0 / 30));
   }
 }
 

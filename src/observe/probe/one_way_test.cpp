@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "observe/probe/test_net.hpp"
 
 namespace weft::observe::probe {
@@ -182,8 +183,7 @@ TEST_CASE("one-way: what a dead flow lost is booked into the windows in which it
     for (std::uint32_t i = 0; i < 16; ++i) {
       const FlowCounts& counts = reports[window].flows[i];
       CHECK(counts.unknown == 0);
-      CHECK(static_cast<double>(counts.lost) ==
-            doctest::Approx(i < 8 ? lost[window] : 0).epsilon(0.03));
+      CHECK(static_cast<double>(counts.lost) == approx(i < 8 ? lost[window] : 0).epsilon(0.03));
     }
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("one-way: a responder that comes back brings no old losses with it") {
         CHECK(counts.unknown == (silent ? counts.sent : 0));
         CHECK(counts.why == (silent ? Unknown::responder_silent : Unknown::none));
         const double lost = window == 3 && !way_back_only ? 100 : 0;
-        CHECK(static_cast<double>(counts.lost) == doctest::Approx(lost).epsilon(0.03));
+        CHECK(static_cast<double>(counts.lost) == approx(lost).epsilon(0.03));
       }
   }
 }

@@ -9,6 +9,7 @@
 #include <ranges>
 
 #include "base/config.hpp"
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "observe/probe/plan_file.hpp"
 
@@ -70,7 +71,7 @@ TEST_CASE("every directed link between NICs and switches is crossed often enough
     CHECK(least >= 50);
     CHECK(plan->coverage.below.empty());
     CHECK(plan->coverage.total().least == least);
-    CHECK(plan->host_rate_max == doctest::Approx(plan->host_rate_mean));
+    CHECK(plan->host_rate_max == approx(plan->host_rate_mean));
   }
 }
 

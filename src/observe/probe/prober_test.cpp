@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "observe/probe/test_net.hpp"
 
@@ -36,7 +37,7 @@ TEST_CASE("all answered: network time is the round trip less the responder's own
   CHECK(counts.lost == 0);
   CHECK(counts.late == 0);
   CHECK(counts.rtt.total() == 1000);
-  CHECK(counts.rtt.quantile_ns(0.5) == doctest::Approx(10'000).epsilon(1.0 / 30));
+  CHECK(counts.rtt.quantile_ns(0.5) == approx(10'000).epsilon(1.0 / 30));
 }
 
 TEST_CASE("sequence numbers tell on which leg probes were lost") {
@@ -71,7 +72,7 @@ TEST_CASE("random loss on both legs over many windows adds up") {
   REQUIRE(counts.lost_forward.has_value());
   // Overtaking at the edges of windows may move a probe or two.
   CHECK(static_cast<double>(*counts.lost_forward) ==
-        doctest::Approx(static_cast<double>(there)).epsilon(0.02));
+        approx(static_cast<double>(there)).epsilon(0.02));
 }
 
 TEST_CASE("where nothing comes back the direction is not known") {
@@ -100,7 +101,7 @@ TEST_CASE("the window in which a dead way comes back has its losses on that way"
     CHECK_FALSE(reports[0].flows[0].lost_forward.has_value());
     for (const std::size_t i : {1u, 2u}) {
       const FlowCounts& counts = reports[i].flows[0];
-      CHECK(counts.lost == doctest::Approx(i == 1 ? 12'000 : 6'000).epsilon(0.01));
+      CHECK(counts.lost == approx(i == 1 ? 12'000 : 6'000).epsilon(0.01));
       REQUIRE(counts.lost_forward.has_value());
       CHECK(*counts.lost_forward == (is_there ? counts.lost : 0));
     }
@@ -131,7 +132,7 @@ TEST_CASE("a slow responder is not a slow network") {
   bench.net.dwell_ns = 400 * ns_per_ms;
   const FlowCounts counts = bench.run_one(options_of(100));
   CHECK(counts.late == 0);
-  CHECK(counts.rtt.quantile_ns(0.99) == doctest::Approx(10'000).epsilon(1.0 / 30));
+  CHECK(counts.rtt.quantile_ns(0.99) == approx(10'000).epsilon(1.0 / 30));
 }
 
 TEST_CASE("duplicates are counted once each, replayed requests not answered") {
@@ -167,7 +168,7 @@ TEST_CASE("of all flips of a bit, those that show are damage with its direction,
   there.net.mangle = flipping();
   const FlowCounts forward = probed(there);
   const double shown = static_cast<double>(forward.damaged_forward) / 8 / (wire_bytes + 28);
-  CHECK(shown == doctest::Approx(flip_shows));
+  CHECK(shown == approx(flip_shows));
   CHECK(forward.damaged_back == 0);
   CHECK(forward.lost == 8 * (5 + 12) + 1);  // magic, version, session, flow; a probe that asks
   CHECK(forward.lost_forward == forward.lost);
@@ -285,8 +286,8 @@ TEST_CASE("a clock of the day that steps moves nothing") {
     };
     const FlowCounts counts = bench.run_one(options_of(1000));
     CHECK(counts.answered == 1000);
-    CHECK(counts.rtt.quantile_ns(0) == doctest::Approx(10'000).epsilon(1.0 / 30));
-    CHECK(counts.rtt.quantile_ns(1) == doctest::Approx(10'000).epsilon(1.0 / 30));
+    CHECK(counts.rtt.quantile_ns(0) == approx(10'000).epsilon(1.0 / 30));
+    CHECK(counts.rtt.quantile_ns(1) == approx(10'000).epsilon(1.0 / 30));
   }
 }
 
@@ -312,7 +313,7 @@ TEST_CASE("probes are spread evenly: no two closer than half a slot, none far fr
     CHECK(gap >= 500'000);
     CHECK(gap <= 1'500'000);
   }
-  CHECK(times.back() - times.front() == doctest::Approx(999'000'000).epsilon(0.01));
+  CHECK(times.back() - times.front() == approx(999'000'000).epsilon(0.01));
 }
 
 TEST_CASE("after a sleep probes are not sent in a burst") {
@@ -329,7 +330,7 @@ TEST_CASE("after a sleep probes are not sent in a burst") {
   const auto& times = bench.net.send_times();
   // Two may leave together, and then half a slot passes.
   for (std::size_t i = 2; i < times.size(); ++i) CHECK(times[i] - times[i - 2] >= 400'000);
-  CHECK(times.size() == doctest::Approx(1000).epsilon(0.01));  // and none is left out
+  CHECK(times.size() == approx(1000).epsilon(0.01));  // and none is left out
   CHECK(prober.counts().lateness_max_ns >= 45 * ns_per_ms);
 }
 
@@ -359,12 +360,12 @@ TEST_CASE("windows: each probe counts in that of its sending") {
   Prober prober(options, {{.target = far_end}}, bench.net, bench.clock);
   const auto reports = run(prober, bench.net);
   REQUIRE(reports.size() == 3);
-  CHECK(reports[0].flows[0].sent == doctest::Approx(2000).epsilon(0.002));
+  CHECK(reports[0].flows[0].sent == approx(2000).epsilon(0.002));
   CHECK(reports[0].flows[0].lost == 100);
   CHECK(reports[0].flows[0].lost_forward == 100);
   CHECK(reports[1].flows[0].lost == 0);
-  CHECK(reports[2].length_ns == doctest::Approx(1e9).epsilon(0.01));
-  CHECK(reports[1].start.ns - reports[0].start.ns == doctest::Approx(2e9).epsilon(0.01));
+  CHECK(reports[2].length_ns == approx(1e9).epsilon(0.01));
+  CHECK(reports[1].start.ns - reports[0].start.ns == approx(2e9).epsilon(0.01));
 }
 
 TEST_CASE("as fast as answers come: no more on the way than asked for") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "observe/probe/test_net.hpp"
 
 namespace weft::observe::probe {
@@ -164,7 +165,7 @@ TEST_CASE("a source that asks too often is answered at its rate") {
     const auto now = start + static_cast<std::int64_t>(i) * 100'000;
     answered += responder.take(datagram(request(i + 1)), now, wall, reply) == Verdict::answered;
   }
-  CHECK(answered == doctest::Approx(10'100).epsilon(0.001));
+  CHECK(answered == approx(10'100).epsilon(0.001));
   CHECK(take(responder, request(1, 1), 2) == Verdict::answered);  // others are not held back
 }
 

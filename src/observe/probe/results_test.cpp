@@ -4,6 +4,7 @@
 
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
+#include "base/test_approx.hpp"
 #include "model/events/evidence.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -58,8 +59,8 @@ TEST_CASE("without losses a flow is one line, which reads back as evidence") {
   CHECK(row.sport == 49'152);
   CHECK(row.path_size == 2);
   CHECK(set.classes[row.traffic_class] == "lossy");
-  CHECK(row.rtt_p50_us == doctest::Approx(50).epsilon(0.04));
-  CHECK(row.rtt_p99_us == doctest::Approx(99).epsilon(0.04));
+  CHECK(row.rtt_p50_us == approx(50).epsilon(0.04));
+  CHECK(row.rtt_p99_us == approx(99).epsilon(0.04));
 }
 
 TEST_CASE("losses of known direction make a line for each leg, each probe counted once on each") {

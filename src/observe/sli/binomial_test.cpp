@@ -5,6 +5,8 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "base/test_approx.hpp"
+
 namespace weft::observe::sli {
 namespace {
 
@@ -26,7 +28,7 @@ TEST_CASE("the tail is the sum of its terms") {
         CAPTURE(p);
         CAPTURE(hits);
         CHECK(upper_tail(static_cast<std::uint64_t>(hits), static_cast<std::uint64_t>(trials), p) ==
-              doctest::Approx(tail_by_sum(hits, trials, p)).epsilon(1e-8));
+              approx(tail_by_sum(hits, trials, p)).epsilon(1e-8));
       }
 }
 
@@ -35,7 +37,7 @@ TEST_CASE("edges of the tail") {
   CHECK(upper_tail(0, 0, 0.5) == 1);
   CHECK(upper_tail(3, 10, 0) == 0);
   CHECK(upper_tail(10, 10, 1) == 1);
-  CHECK(upper_tail(10, 10, 0.5) == doctest::Approx(1.0 / 1024));
+  CHECK(upper_tail(10, 10, 0.5) == approx(1.0 / 1024));
 }
 
 TEST_CASE("rare events in many trials are Poisson") {
@@ -45,24 +47,24 @@ TEST_CASE("rare events in many trials are Poisson") {
     below += term;
     term *= 10.0 / (k + 1);
   }
-  CHECK(upper_tail(20, 10'000'000'000, 1e-9) == doctest::Approx(1 - below).epsilon(1e-4));
+  CHECK(upper_tail(20, 10'000'000'000, 1e-9) == approx(1 - below).epsilon(1e-4));
 }
 
 TEST_CASE("large counts go over into the normal tail without a step") {
   const double p = 0.0999;
   const double exact = upper_tail(100'000, 1'000'000, p);
   const double normal = upper_tail(100'100, 1'001'000, p);
-  CHECK(exact == doctest::Approx(normal).epsilon(0.02));
-  CHECK(upper_tail(1'000'000'000, 2'000'000'000, 0.5) == doctest::Approx(0.5).epsilon(1e-3));
+  CHECK(exact == approx(normal).epsilon(0.02));
+  CHECK(upper_tail(1'000'000'000, 2'000'000'000, 0.5) == approx(0.5).epsilon(1e-3));
 }
 
 // Clopper and Pearson's limits have a closed form at the ends: 1 - (alpha / 2)^(1 / n).
 TEST_CASE("interval of none and of all") {
   const Interval none = exact_interval(0, 1000, 0.95);
   CHECK(none.low == 0);
-  CHECK(none.high == doctest::Approx(1 - std::pow(0.025, 1e-3)));
+  CHECK(none.high == approx(1 - std::pow(0.025, 1e-3)));
   const Interval all = exact_interval(50, 50, 0.95);
-  CHECK(all.low == doctest::Approx(std::pow(0.025, 1.0 / 50)));
+  CHECK(all.low == approx(std::pow(0.025, 1.0 / 50)));
   CHECK(all.high == 1);
   const Interval nothing = exact_interval(0, 0, 0.95);
   CHECK(nothing.low == 0);
@@ -72,8 +74,8 @@ TEST_CASE("interval of none and of all") {
 TEST_CASE("the limits are where the tails have their level") {
   for (const std::uint64_t hits : {1u, 3u, 10u, 99u}) {
     const Interval i = exact_interval(hits, 100, 0.9);
-    CHECK(upper_tail(hits, 100, i.low) == doctest::Approx(0.05));
-    CHECK(1 - upper_tail(hits + 1, 100, i.high) == doctest::Approx(0.05));
+    CHECK(upper_tail(hits, 100, i.low) == approx(0.05));
+    CHECK(1 - upper_tail(hits + 1, 100, i.high) == approx(0.05));
     CHECK(i.low < static_cast<double>(hits) / 100);
     CHECK(i.high > static_cast<double>(hits) / 100);
   }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 
 namespace weft::observe::sli {
 namespace {
@@ -77,9 +78,9 @@ TEST_CASE("a bad minute leaves the window when it is as old as the window is lon
 TEST_CASE("minutes without data burn nothing and do not shorten the window") {
   std::vector<Verdict> minutes(10, Verdict::no_data);
   minutes.back() = Verdict::bad_loss;
-  CHECK(burn_rate(minutes, 10, Share{900'000'000}) == doctest::Approx(1));
-  CHECK(burn_rate(minutes, 20, Share{900'000'000}) == doctest::Approx(0.5));
-  CHECK(burn_rate(minutes, 5, Share{900'000'000}) == doctest::Approx(2));
+  CHECK(burn_rate(minutes, 10, Share{900'000'000}) == approx(1));
+  CHECK(burn_rate(minutes, 20, Share{900'000'000}) == approx(0.5));
+  CHECK(burn_rate(minutes, 5, Share{900'000'000}) == approx(2));
 }
 
 TEST_CASE("the budget is that of the window") {
@@ -91,7 +92,7 @@ TEST_CASE("the budget is that of the window") {
   const Budget budget = budget_of(minutes, objective);
   CHECK(budget.allowed_micro == 43'200'000);
   CHECK(budget.bad == 10);
-  CHECK(budget.left_share() == doctest::Approx(1 - 10 / 43.2));
+  CHECK(budget.left_share() == approx(1 - 10 / 43.2));
 }
 
 }  // namespace

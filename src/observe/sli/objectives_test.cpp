@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/test_approx.hpp"
 #include "observe/sli/test_kit.hpp"
 
 namespace weft::observe::sli {
@@ -55,7 +56,7 @@ objectives:
   CHECK(o.span == Span::rack_internal);
   CHECK(o.traffic_class == "lossy");
   CHECK(o.loss.ppb == 500'000);
-  CHECK(o.latency_p99_us == doctest::Approx(200));
+  CHECK(o.latency_p99_us == approx(200));
   CHECK(probes_needed(o, 50) == 500);
   CHECK(o.target.ppb == 999'900'000);
   CHECK(o.window_minutes == 7 * 24 * 60);
@@ -65,7 +66,7 @@ objectives:
   CHECK(s.alerts[0].long_minutes == 120);
   CHECK(s.slack_ns == 120 * ns_per_s);
   CHECK(s.planned == std::vector<std::string>{"maintenance"});
-  CHECK(s.confidence == doctest::Approx(0.99));
+  CHECK(s.confidence == approx(0.99));
 }
 
 TEST_CASE("probes needed: ten losses expected at the threshold") {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "observe/sli/test_kit.hpp"
 
 namespace weft::observe::sli {
@@ -86,7 +87,7 @@ TEST_CASE("a link that loses a little on many days is named, and nothing else") 
     CHECK(slow[0].background < 2e-5);
     CHECK(slow[0].p_value < 1e-6);
     const double rate = static_cast<double>(slow[0].lost) / static_cast<double>(slow[0].sent);
-    CHECK(rate == doctest::Approx(2.1e-4).epsilon(0.2));
+    CHECK(rate == approx(2.1e-4).epsilon(0.2));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "observe/sli/test_kit.hpp"
 
 namespace weft::observe::sli {
@@ -41,7 +42,7 @@ TEST_CASE("minutes are counted, gaps are no data") {
   CHECK(all.minutes.bad_loss == 2);
   CHECK(all.minutes.no_data == 6);
   CHECK(all.minutes.all() == 10);
-  CHECK(all.minutes.availability() == doctest::Approx(0.5));
+  CHECK(all.minutes.availability() == approx(0.5));
   CHECK(all.sent == 80'010);
   CHECK(all.lost == 400);
   REQUIRE(all.periods.size() == 1);
@@ -63,7 +64,7 @@ TEST_CASE("a minute is shared by the losses on paths through each cause") {
   const SeriesReport& all = series_of(report, "all");
   CHECK(causes_text(all.causes, bench.causes) == "a=750000 b=250000 ");
   CHECK(all.planned_micro == 250'000);
-  CHECK(all.minutes.availability() == doctest::Approx(0));
+  CHECK(all.minutes.availability() == approx(0));
 }
 
 TEST_CASE("what no cause crosses stays unexplained; one row with two causes is halved") {
@@ -105,9 +106,9 @@ TEST_CASE("maintenance is shown with and without") {
              {.minute = 8, .lost = 500, .path = by_spine_0}});
   const Report report = bench.report();
   const SeriesReport& all = series_of(report, "all");
-  CHECK(all.minutes.availability() == doctest::Approx(2.0 / 5));
+  CHECK(all.minutes.availability() == approx(2.0 / 5));
   REQUIRE(all.availability_without_planned.has_value());
-  CHECK(*all.availability_without_planned == doctest::Approx(2.0 / 3));
+  CHECK(*all.availability_without_planned == approx(2.0 / 3));
 }
 
 // rack:0 is bad half of the time, rack:2 never; both have two GPUs.
@@ -119,10 +120,10 @@ TEST_CASE("weighting by GPUs") {
              {.minute = 1, .src = "nic:4", .dst = "nic:5"}});
   const Report report = bench.report();
   CHECK(series_of(report, "rack:0").gpus == 2);
-  CHECK(series_of(report, "rack:0").availability_by_gpus == doctest::Approx(0.5));
+  CHECK(series_of(report, "rack:0").availability_by_gpus == approx(0.5));
   CHECK(series_of(report, "all").gpus == 4);
   CHECK(series_of(report, "all").minutes.good == 1);  // all probes together: one bad minute
-  CHECK(series_of(report, "all").availability_by_gpus == doctest::Approx(0.75));
+  CHECK(series_of(report, "all").availability_by_gpus == approx(0.75));
 }
 
 // Two of three minutes have 100 probes of the 10,000 needed; the outage among them is seen.
@@ -327,7 +328,7 @@ TEST_CASE("a month of minutes") {
   REQUIRE(all.causes.size() >= 1);
   CHECK(all.causes[0].episode.has_value());
   CHECK(all.causes[0].micro_minutes > 29'000'000);
-  CHECK(all.budget.left_share() == doctest::Approx(1 - 30 / 43.2));
+  CHECK(all.budget.left_share() == approx(1 - 30 / 43.2));
   // 14.4 x 0.1 % of 60 minutes and of 5: one bad minute in either is beyond it.
   REQUIRE_FALSE(all.alerts.empty());
   CHECK(all.alerts[0].first_minute == minute_zero + 20'000);

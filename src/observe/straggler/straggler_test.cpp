@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "observe/straggler/kernels.hpp"
 #include "observe/straggler/what_if.hpp"
 
@@ -34,26 +35,24 @@ TEST_CASE("published: a job whose last stage is too long") {
   const auto packed = read_file("tests/docs/inputs/straggler-stage.json.gz");
   REQUIRE(packed.has_value());
   const Report r = report_of(gunzip(*packed, "ST").value());
-  CHECK(r.actual_s == doctest::Approx(2.172696813310722).epsilon(1e-6));
-  CHECK(r.ideal_s == doctest::Approx(1.843295824372035).epsilon(1e-6));
-  CHECK(r.slowest_share == doctest::Approx(0.031404269).epsilon(1e-4));
-  CHECK(r.last_stage_share == doctest::Approx(1.219356379).epsilon(1e-5));
-  CHECK(r.step_s.front() == doctest::Approx(2.339666261).epsilon(1e-6));
+  CHECK(r.actual_s == approx(2.172696813310722).epsilon(1e-6));
+  CHECK(r.ideal_s == approx(1.843295824372035).epsilon(1e-6));
+  CHECK(r.slowest_share == approx(0.031404269).epsilon(1e-4));
+  CHECK(r.last_stage_share == approx(1.219356379).epsilon(1e-5));
+  CHECK(r.step_s.front() == approx(2.339666261).epsilon(1e-6));
   constexpr std::array replicas{1.173082820, 1.177870424};
   constexpr std::array stages{0.998045064, 0.983056253, 0.982493131, 1.232255954};
   REQUIRE(r.by_replica.size() == 2);
-  for (std::size_t i = 0; i < 2; ++i)
-    CHECK(r.by_replica[i] == doctest::Approx(replicas[i]).epsilon(1e-5));
+  for (std::size_t i = 0; i < 2; ++i) CHECK(r.by_replica[i] == approx(replicas[i]).epsilon(1e-5));
   REQUIRE(r.by_stage.size() == 4);
-  for (std::size_t i = 0; i < 4; ++i)
-    CHECK(r.by_stage[i] == doctest::Approx(stages[i]).epsilon(1e-5));
+  for (std::size_t i = 0; i < 4; ++i) CHECK(r.by_stage[i] == approx(stages[i]).epsilon(1e-5));
   const std::map<Kind, double> kinds{{Kind::forward_compute, 1.087498966},
                                      {Kind::backward_compute, 1.074156472},
                                      {Kind::embedding_all_reduce, 1.009550402},
                                      {Kind::reduce_scatter, 1.002666953},
                                      {Kind::clip, 1.002350622}};
   for (const auto& [kind, slowdown] : kinds)
-    CHECK(r.by_kind[static_cast<std::size_t>(kind)] == doctest::Approx(slowdown).epsilon(1e-5));
+    CHECK(r.by_kind[static_cast<std::size_t>(kind)] == approx(slowdown).epsilon(1e-5));
   CHECK(r.cause == Cause::last_stage);
 }
 
@@ -132,9 +131,9 @@ TEST_CASE("an even pipeline is ideal: micro-batches and bubble times forward and
                         [](int, int, bool forward, int) { return forward ? 0.1 : 0.2; }};
     const Report r = report_of(even.text(&step));
     const double closed = (micro_batches + stages - 1) * 0.3;
-    CHECK(step == doctest::Approx(closed));
-    CHECK(r.actual_s == doctest::Approx(closed));
-    CHECK(r.ideal_s == doctest::Approx(closed));
+    CHECK(step == approx(closed));
+    CHECK(r.actual_s == approx(closed));
+    CHECK(r.ideal_s == approx(closed));
     CHECK(r.cause == Cause::none);
   }
 }
@@ -151,10 +150,10 @@ TEST_CASE("planted causes are found, and their loss is what the pipeline loses")
                             return even(forward) * (r == where && s == slow ? 2 : 1);
                           }};
     const Report a = report_of(worker.text(&step));
-    CHECK(a.actual_s == doctest::Approx(step));
+    CHECK(a.actual_s == approx(step));
     // The mean of all computes holds the slow worker's, too.
     const double typical = 0.3 * (1 + 1.0 / (replicas * stages));
-    CHECK(a.ideal_s == doctest::Approx((micro_batches + stages - 1) * typical));
+    CHECK(a.ideal_s == approx((micro_batches + stages - 1) * typical));
     CHECK(a.cause == Cause::worker);
     CHECK(a.workers.front().replica == static_cast<std::size_t>(where));
     CHECK(a.workers.front().stage == static_cast<std::uint32_t>(slow));
@@ -229,10 +228,10 @@ TEST_CASE("kernels of a profiler's trace: what is computed, what nothing hides, 
   CHECK(trace->steps == 2);
   CHECK(trace->kernels.size() == 4);
   const KernelTimes times = times_of(*trace);
-  CHECK(times.step_s == doctest::Approx(50e-6));       // 10 to 110, two steps
-  CHECK(times.compute_s == doctest::Approx(32.5e-6));  // 50 + 15
-  CHECK(times.exposed_s == doctest::Approx(15e-6));    // 60 to 90
-  CHECK(times.idle_s == doctest::Approx(2.5e-6));      // 90 to 95
+  CHECK(times.step_s == approx(50e-6));       // 10 to 110, two steps
+  CHECK(times.compute_s == approx(32.5e-6));  // 50 + 15
+  CHECK(times.exposed_s == approx(15e-6));    // 60 to 90
+  CHECK(times.idle_s == approx(2.5e-6));      // 90 to 95
   const auto wrong = [](std::string bad) { return read_kernels(bad, "k.json").error().text(); };
   CHECK(wrong("[]").starts_with("k.json: no kernels of a GPU"));
   CHECK(wrong("{").starts_with("k.json: "));

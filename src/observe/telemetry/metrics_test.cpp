@@ -10,6 +10,7 @@
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "model/events/entity.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -184,7 +185,7 @@ TEST_CASE("polls nearer than the counters' own pace are taken together") {
     bed.take(t, "ctsw:1", "Ethernet1/0", Metric::out_discards, t == 0 ? 0 : 3'000);
   const model::RecordSet set = bed.reader.take_records();
   REQUIRE(set.rows.size() == 1);
-  CHECK(set.rows[0].value == doctest::Approx(600));
+  CHECK(set.rows[0].value == approx(600));
   CHECK(set.rows[0].t == at(0));
   CHECK(set.rows[0].until == at(5));
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/test_approx.hpp"
+
 namespace weft::observe::telemetry {
 namespace {
 
@@ -174,9 +176,9 @@ TEST_CASE("shares of node_exporter: processors, memory and disks") {
   ScrapeBed bed;
   const auto first = shares(bed, {first_page});
   CHECK(first.size() == 3);
-  CHECK(first.at(" memory_share") == doctest::Approx(1 - 2.165874688e10 / 2.5276502016e10));
+  CHECK(first.at(" memory_share") == approx(1 - 2.165874688e10 / 2.5276502016e10));
   for (const char* disk : {"/ storage_share", "/var storage_share"})
-    CHECK(first.at(disk) == doctest::Approx(1 - 8.194297856e10 / 2.70553174016e11));
+    CHECK(first.at(disk) == approx(1 - 8.194297856e10 / 2.70553174016e11));
   CHECK(bed.reader.counts().untold.unsteady == 1);
   CHECK(bed.reader.counts().malformed == 0);
 
@@ -185,10 +187,10 @@ TEST_CASE("shares of node_exporter: processors, memory and disks") {
   const double busy = 0.64 + 0.14 + 5.38 + 2.2 + 0.01 + 0.47 + 3.47;
   const std::string idle = with(second_page, "idle\"} 224.92", "idle\"} 228.92");
   ScrapeBed other;
-  CHECK(shares(other, {first_page, idle}).at(" cpu_share") == doctest::Approx(busy / (busy + 4)));
+  CHECK(shares(other, {first_page, idle}).at(" cpu_share") == approx(busy / (busy + 4)));
   const std::string waits = with(idle, "iowait\"} 4.91", "iowait\"} 5.91");
   ScrapeBed third;
-  CHECK(shares(third, {first_page, waits}).at(" cpu_share") == doctest::Approx(busy / (busy + 5)));
+  CHECK(shares(third, {first_page, waits}).at(" cpu_share") == approx(busy / (busy + 5)));
   CHECK(third.reader.counts().untold.incomplete == 0);
   CHECK(third.reader.counts().shares == 7);
 }

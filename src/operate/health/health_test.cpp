@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/test_approx.hpp"
 #include "base/test_folder.hpp"
 #include "model/scenario/scenario.hpp"
 #include "operate/health/advise.hpp"
@@ -385,7 +386,7 @@ TEST_CASE("conditions, states and back") {
   const model::LiveView one(fabric, state), other(fabric, state_of(at));
   for (const LinkId link : fabric.links())
     if (fabric.on_wire(link))
-      CHECK(one.bytes_per_s[link.index()] == doctest::Approx(other.bytes_per_s[link.index()]));
+      CHECK(one.bytes_per_s[link.index()] == approx(other.bytes_per_s[link.index()]));
 }
 
 // 32 GPUs on 4 hosts, tp 2 inside of each: two groups of 16, which call the same at the same time.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/test_approx.hpp"
 #include "model/scenario/scenario.hpp"
 #include "operate/jobs/effects.hpp"
 
@@ -164,7 +165,7 @@ TEST_CASE("what a drain costs: closed forms, and who is not concerned") {
   CHECK(running[cable.jobs[0].job].id == "1");
   const double sent_s = 64.0 * (1 << 20) * 8 / 400e9, way_s = 4 * 500e-9;  // a link 500 ns
   CHECK(cable.jobs[0].impact.slowdown ==
-        doctest::Approx((sent_s * 4 / 3 + way_s) / (sent_s + way_s)).epsilon(1e-6));
+        approx((sent_s * 4 / 3 + way_s) / (sent_s + way_s)).epsilon(1e-6));
   CHECK_FALSE(cable.jobs[0].impact.is_stalled);
   CHECK(cable.jobs[0].at_part.empty());
   CHECK(cable.unaffected == 1);

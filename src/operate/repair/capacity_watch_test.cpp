@@ -1,5 +1,6 @@
 #include "operate/repair/capacity_watch.hpp"
 
+#include "base/test_approx.hpp"
 #include "operate/repair/test_kit.hpp"
 
 namespace weft::operate::repair {
@@ -44,7 +45,7 @@ TEST_CASE("two cables of a rack are low after a minute, and until one is back") 
   CHECK(w.watch.next_due() == at(70));
   CHECK(w.look(69.9, both).empty());
   CHECK(w.look(70, both) == "low rack:0");
-  CHECK(w.last.share == doctest::Approx(0.5));
+  CHECK(w.last.share == approx(0.5));
   CHECK(w.last.words ==
         "rack:0 has 800 of 1600 Gbps upwards without rtsw:0--ctsw:0, rtsw:0--ctsw:2; its reserve "
         "is 1200");

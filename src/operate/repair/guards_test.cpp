@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/test_approx.hpp"
 #include "operate/repair/test_kit.hpp"
 
 namespace weft::operate::repair {
@@ -140,7 +141,7 @@ TEST_CASE("capacity: lost ways further up are lost for the racks below") {
   const model::NodeId edge = tree.role(tree.find_role("edge")).nodes.front();
   CHECK(share(tree.name(edge)) == 1);
   gone.add(model::entity(core));
-  CHECK(share(tree.name(edge)) == doctest::Approx(0.75));
+  CHECK(share(tree.name(edge)) == approx(0.75));
 }
 
 TEST_CASE("capacity: each plane keeps its share of a rack's uplinks") {

@@ -1,6 +1,7 @@
 #include "operate/repair/repair_stats.hpp"
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "operate/repair/test_kit.hpp"
 
 namespace weft::operate::repair {
@@ -35,7 +36,7 @@ TEST_CASE("times to repair, objectives, offenders and no-fault-found, by hand") 
   CHECK(cable.kind == link);
   CHECK(cable.repairs == 3);
   CHECK(cable.attained == std::array<std::uint64_t, 6>{2, 3, 2, 3, 2, 0});
-  CHECK(cable.parts[3].mean_s == doctest::Approx(300));
+  CHECK(cable.parts[3].mean_s == approx(300));
   CHECK(cable.parts[3].p50_s == 200);
   CHECK(cable.parts[3].max_s == 600);
   CHECK(cable.whole.p50_s == 220);
@@ -62,10 +63,10 @@ TEST_CASE("what healed by itself or moved to another part is in no time to repai
   const ProblemAccount& cable = ledger.problems[0];
   CHECK(cable.repairs == 3);
   CHECK(cable.whole.count == 1);
-  CHECK(cable.whole.mean_s == doctest::Approx(117));
+  CHECK(cable.whole.mean_s == approx(117));
   CHECK(cable.parts[0].count == 1);
   CHECK(cable.healed.count == 1);
-  CHECK(cable.healed.mean_s == doctest::Approx(2));
+  CHECK(cable.healed.mean_s == approx(2));
   CHECK(contains(to_json(ledger), "\"healed\":{\"count\":1,\"mean_s\":2.0"));
 }
 

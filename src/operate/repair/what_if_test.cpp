@@ -1,5 +1,6 @@
 #include "operate/repair/what_if.hpp"
 
+#include "base/test_approx.hpp"
 #include "model/scenario/scenario.hpp"
 #include "operate/repair/test_kit.hpp"
 
@@ -49,11 +50,11 @@ TEST_CASE("without jobs the bound is the share of the capacity that is left") {
   const Impact none = lab.predict({}, {"rtsw:0--ctsw:0"});
   CHECK(none.method == Impact::Method::bounded);
   // Three of four uplinks.
-  CHECK(none.jobs.front().slowdown == doctest::Approx(4.0 / 3).epsilon(0.01));
+  CHECK(none.jobs.front().slowdown == approx(4.0 / 3).epsilon(0.01));
   // From three to two.
   const Impact more = lab.predict({"ctsw:1"}, {"ctsw:0"});
-  CHECK(more.jobs.front().slowdown == doctest::Approx(1.5).epsilon(0.01));
-  CHECK(more.forecast().slowdown_max == doctest::Approx(1.5).epsilon(0.01));
+  CHECK(more.jobs.front().slowdown == approx(1.5).epsilon(0.01));
+  CHECK(more.forecast().slowdown_max == approx(1.5).epsilon(0.01));
   CHECK(more.forecast().worst == "all");
 }
 
@@ -83,13 +84,13 @@ TEST_CASE("jobs are simulated as they are: one inside a rack does not feel the s
       "{name: far, collective: all_to_all, place: list, ranks: [1, 3, 5, 7], bytes: 1 GiB}]\n");
   const Impact impact = lab.predict({"ctsw:0", "ctsw:1"}, {"ctsw:2"});
   REQUIRE(impact.jobs.size() == 2);
-  CHECK(impact.jobs[0].slowdown == doctest::Approx(1));
+  CHECK(impact.jobs[0].slowdown == approx(1));
   CHECK(impact.jobs[1].slowdown > 1.2);
   CHECK(impact.wall_s < 1);
   const Impact bound = lab.predict({"ctsw:0", "ctsw:1"}, {"ctsw:2"}, {.ranks_max = 2});
   CHECK(bound.method == Impact::Method::bounded);
   CHECK(bound.jobs[0].slowdown == 1);
-  CHECK(bound.jobs[1].slowdown == doctest::Approx(2).epsilon(0.01));
+  CHECK(bound.jobs[1].slowdown == approx(2).epsilon(0.01));
 }
 
 TEST_CASE("a zone of 252 racks: 18 spines spare two for 16 GPUs, and not a third") {
@@ -97,9 +98,9 @@ TEST_CASE("a zone of 252 racks: 18 spines spare two for 16 GPUs, and not a third
       "fabric: {generator: ai_zone, racks: 252, hosts_per_rack: 2, gpus_per_host: 8, spines: 18, "
       "link: 400 Gbps}\n");
   const Impact second = lab.predict({"ctsw:0"}, {"ctsw:1"});
-  CHECK(second.jobs.front().slowdown == doctest::Approx(1).epsilon(0.001));
+  CHECK(second.jobs.front().slowdown == approx(1).epsilon(0.001));
   const Impact third = lab.predict({"ctsw:0", "ctsw:1"}, {"ctsw:2"});
-  CHECK(third.jobs.front().slowdown == doctest::Approx(16.0 / 15).epsilon(0.001));
+  CHECK(third.jobs.front().slowdown == approx(16.0 / 15).epsilon(0.001));
   MESSAGE("wall " << second.wall_s << " s, " << third.wall_s << " s");
   CHECK(third.wall_s < 5);  // under a second where the machine is not shared
 }

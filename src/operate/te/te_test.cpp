@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "operate/te/controller.hpp"
 #include "operate/te/flow_file.hpp"
@@ -78,9 +79,9 @@ TEST_CASE("decide: never worse than ECMP, at the bound for equal flows, dead lin
       CHECK(d.refused == "");
       CHECK(d.judgement.dead.empty());
       CHECK(d.judgement.worst <= d.judgement.hashed);
-      CHECK(d.judgement.worst == doctest::Approx(worst_by_hand(net, flows, d.marks)));
+      CHECK(d.judgement.worst == approx(worst_by_hand(net, flows, d.marks)));
       CHECK(d.judgement.worst >= d.bound - 1e-9);
-      if (equal && state.healthy()) CHECK(d.judgement.worst == doctest::Approx(d.bound));
+      if (equal && state.healthy()) CHECK(d.judgement.worst == approx(d.bound));
       for (std::size_t f = 0; f < flows.size(); ++f) {
         const bool inside = net.zone.rack_of[flows[f].src] == net.zone.rack_of[flows[f].dst];
         CHECK((d.marks[f] == Zone::none) == inside);
@@ -520,22 +521,22 @@ TEST_CASE("predict: flows hit, seconds without a path and bytes, in closed form"
   const model::FailureOutcome live = predicted(failed, after);
   CHECK(live.hit == 2);
   CHECK(live.stranded == 0);
-  CHECK(live.path_again_p50_s == doctest::Approx(1.2e-3));
-  CHECK(live.path_again_max_s == doctest::Approx(2.3e-3));
-  CHECK(live.stalled_bytes == doctest::Approx(50e9 * 3.5e-3));
+  CHECK(live.path_again_p50_s == approx(1.2e-3));
+  CHECK(live.path_again_max_s == approx(2.3e-3));
+  CHECK(live.stalled_bytes == approx(50e9 * 3.5e-3));
   const auto path = net.zone.path(flows[0].src, flows[0].dst, 0);
   double latency_s = 0;
   for (const LinkId link : path) latency_s += net.fabric.latency(link).seconds();
-  CHECK(live.lost_bytes == doctest::Approx(2 * 50e9 * latency_s));
+  CHECK(live.lost_bytes == approx(2 * 50e9 * latency_s));
 
   // Nobody there: until the lease is over, or BGP has led round, whichever is later.
   routing.te_dead = true;
-  CHECK(predicted(failed, after).path_again_max_s == doctest::Approx(3));
+  CHECK(predicted(failed, after).path_again_max_s == approx(3));
   routing.te_lease = 50'000_us;
   routing.convergence.emplace(route::RoutingConfig::Convergence{}).bgp = 200'000_us;
   const double last = predicted(failed, after).path_again_max_s;
-  CHECK((last == doctest::Approx(0.05) || last == doctest::Approx(0.2)));  // as it is hashed
-  CHECK(predicted(failed, after).path_again_p50_s == doctest::Approx(1.2e-3));
+  CHECK((last == approx(0.05) || last == approx(0.2)));  // as it is hashed
+  CHECK(predicted(failed, after).path_again_p50_s == approx(1.2e-3));
 
   // All uplinks of a rack: its flows have no path any more.
   State gone;

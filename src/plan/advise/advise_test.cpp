@@ -7,10 +7,10 @@
 #include <limits>
 #include <string>
 
+#include "base/test_approx.hpp"
+
 namespace weft::plan::advise {
 namespace {
-
-using doctest::Approx;
 
 Result<Advice> advice_of(const std::string& text, double move_min, std::uint32_t moves = 1) {
   auto file = model::parse_scenario(text, "s.yaml", {});
@@ -49,12 +49,12 @@ TEST_CASE("a NIC at half rate: the move pays after its price doubled, and not be
   CHECK(best.job == "a");
   CHECK(best.leaves == std::vector<std::string>{"host:0"});
   CHECK(best.takes == std::vector<std::string>{"host:2"});  // the free one of the same rack
-  CHECK(best.stay_s == Approx(2 * best.moved_s).epsilon(1e-6));
+  CHECK(best.stay_s == approx(2 * best.moved_s).epsilon(1e-6));
   // Two GPUs: 0.9 h at full pace for 1 h at half.
-  CHECK(best.gain_gpu_hours == Approx(2 * (0.9 - 0.5)).epsilon(1e-6));
-  CHECK(best.pays_after_s == Approx(12 * 60.0).epsilon(1e-6));
+  CHECK(best.gain_gpu_hours == approx(2 * (0.9 - 0.5)).epsilon(1e-6));
+  CHECK(best.pays_after_s == approx(12 * 60.0).epsilon(1e-6));
   const auto dear = advice_of(scenario(half), 31);
-  CHECK(best_of(dear).gain_gpu_hours == Approx(2 * (29 / 60.0 - 0.5)).epsilon(1e-6));
+  CHECK(best_of(dear).gain_gpu_hours == approx(2 * (29 / 60.0 - 0.5)).epsilon(1e-6));
   CHECK(!dear->rounds[0].moves());
 }
 
@@ -62,8 +62,8 @@ TEST_CASE("a job that never ends gains all that is left of the horizon") {
   const auto advice = advice_of(scenario("{kind: nic_down, nic: \"nic:0\"}"), 15);
   const Candidate& best = best_of(advice);
   CHECK(std::isnan(best.stay_s));
-  CHECK(best.gain_gpu_hours == Approx(2 * 0.75).epsilon(1e-6));
-  CHECK(best.pays_after_s == Approx(15 * 60.0));
+  CHECK(best.gain_gpu_hours == approx(2 * 0.75).epsilon(1e-6));
+  CHECK(best.pays_after_s == approx(15 * 60.0));
 }
 
 TEST_CASE("moves one after another: each job once, then stay; struck hosts are not taken") {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 #include "plan/backbone/test_wan.hpp"
 #include "saddle/test_clp.hpp"
@@ -63,11 +64,10 @@ void check_sends(const std::vector<Transfer>& transfers, const Loads& background
     for (const std::uint32_t l : one.links) loads[l * hours.count + one.slot] += one.gbps;
   }
   for (std::size_t i = 0; i < transfers.size(); ++i) {
-    CHECK(sent[i] == doctest::Approx(transfers[i].gbit).epsilon(1e-6));
+    CHECK(sent[i] == approx(transfers[i].gbit).epsilon(1e-6));
     for (const double gbps : rate[i]) CHECK(gbps <= transfers[i].gbps_max * (1 + 1e-9));
   }
-  for (std::size_t r = 0; r < loads.size(); ++r)
-    CHECK(a.load[r] == doctest::Approx(loads[r]).epsilon(1e-9));
+  for (std::size_t r = 0; r < loads.size(); ++r) CHECK(a.load[r] == approx(loads[r]).epsilon(1e-9));
 }
 
 // The same program in rows and columns of its own, over the same ways.
@@ -168,7 +168,7 @@ void check_storage(const Wan& wan, const std::vector<Transfer>& transfers, const
         const double gbps = held[i * wan.sites.size() + v];
         if (v != transfers[i].from) CHECK(gbps >= -1e-9 * volume);
         if (s + 1 == hours.count && v == transfers[i].to[0])
-          CHECK(gbps == doctest::Approx(volume).epsilon(1e-6));
+          CHECK(gbps == approx(volume).epsilon(1e-6));
       }
   }
 }
@@ -188,14 +188,14 @@ TEST_CASE("a transfer fills the valley") {
   const BulkOptions options{.gap = 1e-5, .slots = {.count = 4, .seconds = 10}};
   std::vector<Transfer> one{
       {.id = "t", .from = 0, .to = {1}, .gbit = 40, .deadline = 4, .pauses = {}}};
-  CHECK(plan_bulk(pair, one, background, options).value == doctest::Approx(3).epsilon(1e-4));
+  CHECK(plan_bulk(pair, one, background, options).value == approx(3).epsilon(1e-4));
   one[0].gbit = 80;
   const BulkAnswer more = plan_bulk(pair, one, background, options);
-  CHECK(more.value == doctest::Approx(4).epsilon(1e-4));
-  CHECK(more.uniform == doctest::Approx(5));
+  CHECK(more.value == approx(4).epsilon(1e-4));
+  CHECK(more.uniform == approx(5));
   CHECK(more.background == 3);
   one[0].pauses.emplace_back(0, 2);  // (1 + 3 + 8) / 2
-  CHECK(plan_bulk(pair, one, background, options).value == doctest::Approx(6).epsilon(1e-4));
+  CHECK(plan_bulk(pair, one, background, options).value == approx(6).epsilon(1e-4));
 }
 
 TEST_CASE("capacity goes before peaks; what does not fit is said") {
@@ -209,7 +209,7 @@ TEST_CASE("capacity goes before peaks; what does not fit is said") {
   const BulkAnswer fits = plan_bulk(wan, one, background, options);
   CHECK(fits.over_gbps < 0.01);
   // Slot 1 of the short way, then 2 in each slot of the long one: 1 + 2 + 2.
-  CHECK(fits.value == doctest::Approx(5).epsilon(1e-2));
+  CHECK(fits.value == approx(5).epsilon(1e-2));
   one[0].gbit = 11;  // 9 fit
   const BulkAnswer over = plan_bulk(wan, one, background, options);
   CHECK(over.over_gbps > 0.3);
@@ -218,12 +218,12 @@ TEST_CASE("capacity goes before peaks; what does not fit is said") {
   double peaks = 0;
   for (std::size_t l = 0; l < wan.link_count(); ++l)
     peaks += std::max(over.load[2 * l], over.load[2 * l + 1]);
-  CHECK(over.value == doctest::Approx(peaks).epsilon(1e-9));
+  CHECK(over.value == approx(peaks).epsilon(1e-9));
   CHECK(over.bound <= over.value);
   CHECK(over.excess >= 1 - 1e-3);  // 2 Gbit in 2 slots do not fit
   CHECK(over.excess_price > 0);
-  CHECK(over.uniform == doctest::Approx(6.5));  // 1 + 5.5 on the short way
-  CHECK(over.uniform_excess == doctest::Approx(5.5));
+  CHECK(over.uniform == approx(6.5));  // 1 + 5.5 on the short way
+  CHECK(over.uniform_excess == approx(5.5));
   const std::string text = to_table(wan, one, over, options, 0);
   CHECK(text.contains("above capacity, over all links' peaks: "));
   CHECK(text.contains(", with uniform 5.5 Gbps; the worst link by "));
@@ -242,12 +242,12 @@ TEST_CASE("where all is short, peaks are those of the links, and the bound holds
                              ? replay_bulk(wan, one, Loads(12, 0.0), {}, Known::day_ahead, options)
                              : plan_bulk(wan, one, Loads(12, 0.0), options);
     // 41.7 sent: the short way 31.7, the long one 10 on each of two links.
-    CHECK(a.value == doctest::Approx(51.7).epsilon(0.01));
-    CHECK(a.excess == doctest::Approx(21.7).epsilon(0.01));
-    CHECK(a.uniform == doctest::Approx(41.7));
-    CHECK(a.uniform_excess == doctest::Approx(31.7));
+    CHECK(a.value == approx(51.7).epsilon(0.01));
+    CHECK(a.excess == approx(21.7).epsilon(0.01));
+    CHECK(a.uniform == approx(41.7));
+    CHECK(a.uniform_excess == approx(31.7));
     CHECK(a.bound <= 51.7);
-    CHECK(a.gap == doctest::Approx(a.value / a.bound - 1));
+    CHECK(a.gap == approx(a.value / a.bound - 1));
   }
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("one to many: a tree carries one copy on each link") {
       {.id = "t", .from = 0, .to = {2, 3}, .gbit = 20, .deadline = 2, .pauses = {}}};
   const BulkOptions options{.gap = 1e-4, .slots = {.count = 2, .seconds = 5}};
   const BulkAnswer a = plan_bulk(wan, one, Loads(12, 0.0), options);
-  CHECK(a.value == doctest::Approx(6).epsilon(1e-3));  // 2 Gbit/s on three links
+  CHECK(a.value == approx(6).epsilon(1e-3));  // 2 Gbit/s on three links
 }
 
 TEST_CASE("what is sent keeps releases, deadlines, caps and pauses, and adds up") {
@@ -307,13 +307,13 @@ TEST_CASE("store and forward: through two valleys at different times") {
       {.id = "t", .from = 0, .to = {2}, .gbit = 40, .deadline = 2, .pauses = {}}};
   BulkOptions options{.gap = 1e-4, .slots = {.count = 2, .seconds = 10}};
   const BulkAnswer through = plan_bulk(wan, one, background, options);
-  CHECK(through.value == doctest::Approx(12).epsilon(1e-3));  // 2 in each slot: 6 + 6
+  CHECK(through.value == approx(12).epsilon(1e-3));  // 2 in each slot: 6 + 6
   CHECK(through.waited == 0);
   options.store = true;
   const BulkAnswer stored = plan_bulk(wan, one, background, options);
-  CHECK(stored.value == doctest::Approx(8).epsilon(1e-3));  // no peak grows
+  CHECK(stored.value == approx(8).epsilon(1e-3));  // no peak grows
   CHECK(stored.bound <= 8 * (1 + 1e-9));
-  CHECK(stored.waited == doctest::Approx(1).epsilon(1e-3));
+  CHECK(stored.waited == approx(1).epsilon(1e-3));
   CHECK(write_plan(wan, one, stored).contains("t,1,4,b>c,1\n"));
 }
 
@@ -398,7 +398,7 @@ TEST_CASE("transfers are read to whole slots, and errors say where") {
   const Transfer& t = ok->at(0);
   CHECK(t.release == 1);
   CHECK(t.deadline == 5);
-  CHECK(t.gbit == doctest::Approx(72));
+  CHECK(t.gbit == approx(72));
   CHECK(t.to.size() == 2);
   CHECK_FALSE(t.may_send(2));
   CHECK(t.may_send(3));
@@ -459,7 +459,7 @@ TEST_CASE("measured days: certified, and re-planned below uniform" *
       replay_bulk(file->wan, transfers, *loads, history, Known::day_ahead, options);
   CHECK(replay.value < 0.95 * replay.uniform);
   for (std::size_t i = 0; i < transfers.size(); ++i)
-    CHECK(replay.sent[i] == doctest::Approx(transfers[i].gbit).epsilon(1e-6));
+    CHECK(replay.sent[i] == approx(transfers[i].gbit).epsilon(1e-6));
 }
 
 }  // namespace weft::plan::backbone

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 #include "plan/backbone/arborescence.hpp"
 #include "plan/backbone/test_wan.hpp"
@@ -13,8 +14,6 @@
 
 namespace weft::plan::backbone {
 namespace {
-
-using doctest::Approx;
 
 //   a --1-- b        two ways from a to d, of 1 and 2 Gbit/s
 //   2       1
@@ -173,12 +172,12 @@ TEST_CASE("a refusal names what fails and the link that is short") {
   // One of four cables down at a time: `first` fits beside each; with two down on both ways not.
   const double up = std::pow(0.999, 4), one = up * 0.001 / 0.999, two = one * 0.001 / 0.999;
   CHECK(answer.verdicts[1].granted);
-  CHECK(answer.verdicts[1].availability == Approx(up + 4 * one + 2 * two).epsilon(1e-12));
+  CHECK(answer.verdicts[1].availability == approx(up + 4 * one + 2 * two).epsilon(1e-12));
   // `more` needs the wide way.
   CHECK(!answer.verdicts[2].granted);
-  CHECK(answer.verdicts[2].availability == Approx(up + 2 * one + two).epsilon(1e-12));
+  CHECK(answer.verdicts[2].availability == approx(up + 2 * one + two).epsilon(1e-12));
   CHECK(answer.verdicts[2].scenario == "a--c down");
-  CHECK(answer.verdicts[2].scenario_share == Approx(one));
+  CHECK(answer.verdicts[2].scenario_share == approx(one));
   CHECK((answer.verdicts[2].link == "a>b" || answer.verdicts[2].link == "b>d"));
   CHECK(answer.verdicts[0].granted);
   CHECK(!answer.verdicts[3].granted);
@@ -196,9 +195,9 @@ TEST_CASE("groups fail together, and cables may state how often") {
   REQUIRE(file.has_value());
   const auto contracts = contracts_of(file->wan, "p,a,b,1 Gbps,97 %,\nq,a,b,1 Gbps,97 %,\n");
   const Entitlements answer = promised(file->wan, contracts, {.unavailability = 0.5});
-  CHECK(answer.covered == Approx(1));
+  CHECK(answer.covered == approx(1));
   CHECK(answer.verdicts[0].granted);
-  CHECK(answer.verdicts[0].availability == Approx(0.98));
+  CHECK(answer.verdicts[0].availability == approx(0.98));
   CHECK(answer.verdicts[1].granted);
   const auto bad = read_wan("src,dst,capacity,unavailability\na,b,1 Gbps,101 %\n", "w.csv");
   REQUIRE(!bad.has_value());
@@ -263,7 +262,7 @@ TEST_CASE("many refusals: equal to contracts one by one in every scenario") {
       }
       const bool is_granted = share >= contracts[c].availability;
       CHECK(ours.verdicts[c].granted == is_granted);
-      CHECK(ours.verdicts[c].availability == Approx(share).epsilon(1e-9));
+      CHECK(ours.verdicts[c].availability == approx(share).epsilon(1e-9));
       refused += is_granted ? 0 : 1;
       for (There* one : fitting)
         if (is_granted) one->kept.push_back(c);
@@ -284,7 +283,7 @@ TEST_SUITE("needs clp") {
       const double q = 0.02;
       const auto cables = static_cast<std::uint32_t>(wan.cables.size());
       const Entitlements ours = promised(wan, contracts, {.unavailability = q, .order = cables});
-      CHECK(ours.covered == Approx(1).epsilon(1e-12));
+      CHECK(ours.covered == approx(1).epsilon(1e-12));
       // One after the other, in all 2^cables scenarios: the set of those that fit there so far.
       std::vector<std::vector<std::uint32_t>> there(1U << cables);
       for (const std::uint32_t c : ours.order) {
@@ -306,7 +305,7 @@ TEST_SUITE("needs clp") {
         }
         const bool is_granted = share >= contracts[c].availability;
         CHECK(ours.verdicts[c].granted == is_granted);
-        CHECK(ours.verdicts[c].availability == Approx(share).epsilon(1e-9));
+        CHECK(ours.verdicts[c].availability == approx(share).epsilon(1e-9));
         (is_granted ? granted : refused) += 1;
         hoses += contracts[c].is_hose ? 1 : 0;
         for (std::uint32_t s = 0; s < there.size() && is_granted; ++s)

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 #include "plan/backbone/test_wan.hpp"
 
@@ -62,10 +63,10 @@ TEST_CASE("one link too many: the closed form of the nearest demands in relative
   const CounterFit fit = fit_demands(wan, demands, paths, {{0, 6}, {2, 3}}, {.tolerance = 1e-10});
   // (6 - z)(3 - z) = z
   const double z = 5 - std::sqrt(7);
-  CHECK(fit.demands[2].gbps == doctest::Approx(z).epsilon(1e-8));
-  CHECK(fit.demands[0].gbps == doctest::Approx(6 - z).epsilon(1e-8));
-  CHECK(fit.demands[1].gbps == doctest::Approx(3 - z).epsilon(1e-8));
-  CHECK(fit.worst_before == doctest::Approx(2.0 / 3));
+  CHECK(fit.demands[2].gbps == approx(z).epsilon(1e-8));
+  CHECK(fit.demands[0].gbps == approx(6 - z).epsilon(1e-8));
+  CHECK(fit.demands[1].gbps == approx(3 - z).epsilon(1e-8));
+  CHECK(fit.worst_before == approx(2.0 / 3));
 }
 
 TEST_CASE("random backbones: all counters met, and what is right already is left alone") {

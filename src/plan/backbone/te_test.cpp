@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/csv.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 #include "plan/backbone/test_wan.hpp"
 #include "saddle/test_clp.hpp"
@@ -80,12 +81,12 @@ TeAnswer solve(const Wan& wan, const std::vector<Demand>& demands, Objective obj
 TEST_CASE("both ways fill up; the worst link is shared out by capacity") {
   const std::vector<Demand> demands{{0, 3, 6, 3}};
   const TeAnswer most = solve(square, demands, Objective::throughput);
-  CHECK(most.classes.at(0).value == doctest::Approx(3).epsilon(1e-3));
-  CHECK(most.load_gbps[0] == doctest::Approx(1).epsilon(1e-3));
-  CHECK(most.load_gbps[2] == doctest::Approx(2).epsilon(1e-3));
+  CHECK(most.classes.at(0).value == approx(3).epsilon(1e-3));
+  CHECK(most.load_gbps[0] == approx(1).epsilon(1e-3));
+  CHECK(most.load_gbps[2] == approx(2).epsilon(1e-3));
   const TeAnswer even = solve(square, demands, Objective::mlu);
-  CHECK(even.classes.at(0).value == doctest::Approx(2).epsilon(1e-3));
-  CHECK(even.load_gbps[0] == doctest::Approx(2).epsilon(1e-2));
+  CHECK(even.classes.at(0).value == approx(2).epsilon(1e-3));
+  CHECK(even.load_gbps[0] == approx(2).epsilon(1e-2));
 }
 
 TEST_CASE("disjoint paths: fewest links first, none shared") {
@@ -108,7 +109,7 @@ TEST_CASE("values lie within their certificate, loads within capacity") {
       CHECK(one.gap <= 1e-3);
       const double all = all_paths_bound(wan, demands, one.price, objective);
       const bool is_capped = objective == Objective::throughput && all > one.asked_gbps;
-      CHECK(one.all_paths == doctest::Approx(is_capped ? one.asked_gbps : all).epsilon(1e-9));
+      CHECK(one.all_paths == approx(is_capped ? one.asked_gbps : all).epsilon(1e-9));
       double worst = 0;
       for (std::size_t l = 0; l < wan.link_count(); ++l)
         worst = std::max(worst, a.load_gbps[l] / wan.gbps(l));
@@ -116,12 +117,12 @@ TEST_CASE("values lie within their certificate, loads within capacity") {
         CHECK(worst <= 1 + 1e-9);
         CHECK(one.value <= one.bound);
         CHECK(one.bound <= one.all_paths * (1 + 1e-9));
-        CHECK(one.sent_gbps == doctest::Approx(one.value).epsilon(1e-9));
+        CHECK(one.sent_gbps == approx(one.value).epsilon(1e-9));
       } else {
-        CHECK(worst == doctest::Approx(one.value).epsilon(1e-9));
+        CHECK(worst == approx(one.value).epsilon(1e-9));
         CHECK(one.value >= one.bound);
         CHECK(one.bound >= one.all_paths * (1 - 1e-9));
-        CHECK(one.sent_gbps == doctest::Approx(one.asked_gbps).epsilon(1e-9));
+        CHECK(one.sent_gbps == approx(one.asked_gbps).epsilon(1e-9));
       }
     }
   }
@@ -161,8 +162,8 @@ TEST_CASE("a failure is what a backbone without the cable would do") {
       Wan rest = wan;
       rest.cables[one.cables[0]].gbps = 1e-9;
       if (objective == Objective::throughput)
-        CHECK(one.value == doctest::Approx(solve(rest, demands, objective, 1e-3).classes[0].value)
-                               .epsilon(2.1e-3));
+        CHECK(one.value ==
+              approx(solve(rest, demands, objective, 1e-3).classes[0].value).epsilon(2.1e-3));
     }
     for (std::size_t i = 1; i < a.failures.size(); ++i)
       CHECK((objective == Objective::mlu ? a.failures[i - 1].value >= a.failures[i].value
@@ -188,7 +189,7 @@ TEST_CASE("demands without a path are counted, alone or after a failure") {
       solve(apart, {{0, 2, 15, 3}, {0, 1, 5, 3}}, Objective::throughput).classes.at(0);
   CHECK(half.asked_gbps == 20);
   CHECK(half.unroutable_gbps == 15);
-  CHECK(half.bound == doctest::Approx(1).epsilon(1e-3));
+  CHECK(half.bound == approx(1).epsilon(1e-3));
   const TeAnswer nothing = solve(apart, {{0, 2, 20, 3}}, Objective::throughput);
   CHECK(nothing.classes.at(0).asked_gbps == 20);
   CHECK(to_table(apart, nothing, {}, 0).contains("0 bps sent of 20 Gbps, no routing above 0 bps"));
@@ -207,7 +208,7 @@ TEST_CASE("a demand whose k paths all died goes over what is left") {
       const bool is_cut = one.name == "c--d";
       CHECK(one.unroutable_gbps == (is_cut ? 3 : 0));
       const double expected = is_cut ? 0 : objective == Objective::throughput ? 3 : 0.6;
-      CHECK(one.value == doctest::Approx(expected).epsilon(1e-3));
+      CHECK(one.value == approx(expected).epsilon(1e-3));
     }
   }
 }
@@ -228,7 +229,7 @@ TEST_CASE("what has no path after a failure is what no walk reaches") {
                 std::min(colour[wan.cables[c].a], colour[wan.cables[c].b]);
       double cut = 0;
       for (const Demand& d : demands) cut += colour[d.from] == colour[d.to] ? 0 : d.gbps;
-      CHECK(one.unroutable_gbps == doctest::Approx(cut));
+      CHECK(one.unroutable_gbps == approx(cut));
     }
   }
 }
@@ -238,14 +239,14 @@ TEST_CASE("no bound is above what is asked for") {
   const ClassAnswer one = solve(square, demands, Objective::throughput, 0.01).classes.at(0);
   CHECK(one.bound <= 3);
   CHECK(one.all_paths <= 3);
-  CHECK(one.gap == doctest::Approx(one.bound / one.value - 1));
+  CHECK(one.gap == approx(one.bound / one.value - 1));
 }
 
 TEST_CASE("cables that share a risk fail together") {
   const TeAnswer a = engineer(square, {{0, 3, 6, 3}}, {.gap = 1e-3, .failures = true});
   REQUIRE(a.failures.size() == 5);  // four cables and the group
   CHECK(std::ranges::count(a.failures, "hill", &FailureAnswer::name) == 1);
-  CHECK(a.failures.front().value == doctest::Approx(1).epsilon(1e-2));
+  CHECK(a.failures.front().value == approx(1).epsilon(1e-2));
 }
 
 TEST_CASE("CLP finds the same optimum" * doctest::test_suite("needs clp")) {
@@ -260,8 +261,8 @@ TEST_CASE("CLP finds the same optimum" * doctest::test_suite("needs clp")) {
       const auto optimum = saddle::clp_optimum(mps_of(wan, demands, objective), folder);
       REQUIRE(optimum);
       CHECK(one.gap <= 1e-5);
-      CHECK(one.value == doctest::Approx(std::abs(*optimum)).epsilon(2e-5));
-      CHECK(one.bound == doctest::Approx(std::abs(*optimum)).epsilon(2e-5));
+      CHECK(one.value == approx(std::abs(*optimum)).epsilon(2e-5));
+      CHECK(one.bound == approx(std::abs(*optimum)).epsilon(2e-5));
     }
   }
 }

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/test_approx.hpp"
+
 namespace weft::plan::backbone {
 namespace {
 
@@ -129,7 +131,7 @@ TEST_CASE("the gravity model loads shortest paths as far as asked") {
   double volume = 0;
   for (const Demand& d : gravity_demands(file->wan, {.load = 0.5}))
     volume += d.gbps * ((d.from == 1 || d.to == 1) ? 1 : 2);
-  CHECK(volume == doctest::Approx(2));  // of four links of 1 Gbit/s
+  CHECK(volume == approx(2));  // of four links of 1 Gbit/s
 }
 
 }  // namespace weft::plan::backbone

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "base/test_folder.hpp"
 #include "base/test_skip.hpp"
@@ -20,8 +21,6 @@
 
 namespace weft::plan::edge {
 namespace {
-
-using doctest::Approx;
 
 struct Drawn {
   std::uint32_t areas, metros, centres, services;
@@ -252,7 +251,7 @@ TEST_CASE("small problems: no plan in twelfths is cheaper, and one comes near") 
 TEST_CASE("hit rates: closed form for equal popularity, a simulated LRU list, an exact sum") {
   const Popularity equal(1000, 0);
   for (const double cached : {1.0, 100.0, 500.0, 990.0})
-    CHECK(equal.hit_rate(cached) == Approx(cached / 1000).epsilon(1e-6));
+    CHECK(equal.hit_rate(cached) == approx(cached / 1000).epsilon(1e-6));
   CHECK(equal.hit_rate(0) == 0);
   CHECK(equal.hit_rate(2000) == 1);
   std::uint64_t seed = 1;
@@ -275,7 +274,7 @@ TEST_CASE("hit rates: closed form for equal popularity, a simulated LRU list, an
       cached += 1 - std::exp(-each / sum * time);
       hit += each / sum * (1 - std::exp(-each / sum * time));
     }
-    CHECK(Popularity(objects, zipf).hit_rate(cached) == Approx(hit).epsilon(1e-4));
+    CHECK(Popularity(objects, zipf).hit_rate(cached) == approx(hit).epsilon(1e-4));
   }
 }
 
@@ -290,7 +289,7 @@ TEST_CASE("caches go to where the next byte saves most") {
   const double object = problem.services[0].content.object_bytes;
   const Caches split = split_caches(problem, {3.0, 2.0, 0.0});
   CHECK(split.bytes[2] == 0);
-  CHECK(split.bytes[0] + split.bytes[1] == Approx(500 * object).epsilon(1e-6));
+  CHECK(split.bytes[0] + split.bytes[1] == approx(500 * object).epsilon(1e-6));
   const auto saved = [&](double first) {
     const Content& a = problem.services[0].content;
     return 3 * Popularity(2000, a.zipf).hit_rate(first) +
@@ -339,7 +338,7 @@ TEST_CASE("a plan by hand: uplinks carry the cheap part, GPUs of metros the rest
   const Plan plan = plan_edge(problem);
   CHECK(check_plan(problem, plan) == "");
   // Each uplink holds 125 of 1 MB a second: b's 50 go to the data centre, and so do 100 of a.
-  CHECK(plan.cost == Approx(15 * 2).epsilon(1e-4));
+  CHECK(plan.cost == approx(15 * 2).epsilon(1e-4));
   CHECK(!plan.bound_any);
   // 0.3 Gbit/s: 37.5 requests/s each; the others of a at m (3), of b at m or n.
   Problem narrow = problem;
@@ -347,10 +346,10 @@ TEST_CASE("a plan by hand: uplinks carry the cheap part, GPUs of metros the rest
   const Plan after = plan_edge(narrow);
   CHECK(check_plan(narrow, after) == "");
   // 7.5 GPUs at d; 7.5 at m, which has 8.
-  CHECK(after.cost == Approx(7.5 * 2 + 7.5 * 3).epsilon(2e-4));
+  CHECK(after.cost == approx(7.5 * 2 + 7.5 * 3).epsilon(2e-4));
   // One more Gbit/s: 125 requests/s, 12.5 GPUs, each 1 cheaper.
-  CHECK(after.uplink_worth[0] == Approx(12.5).epsilon(1e-2));
-  CHECK(after.gpu_worth[0] == Approx(0).epsilon(1e-2));
+  CHECK(after.uplink_worth[0] == approx(12.5).epsilon(1e-2));
+  CHECK(after.gpu_worth[0] == approx(0).epsilon(1e-2));
 }
 
 TEST_CASE("what finds no room is not served, and that is proven") {
@@ -362,8 +361,8 @@ TEST_CASE("what finds no room is not served, and that is proven") {
   double left = 0;
   for (const Unserved& one : plan.unserved)
     left += one.share * problem.areas[one.area].requests[one.service];
-  CHECK(left == Approx(5).epsilon(1e-2));
-  CHECK(plan.unserved_least == Approx(5).epsilon(1e-2));
+  CHECK(left == approx(5).epsilon(1e-2));
+  CHECK(plan.unserved_least == approx(5).epsilon(1e-2));
   REQUIRE(!plan.unserved.empty());
   CHECK(full_sites(problem, plan, plan.unserved[0], {}) ==
         std::vector<std::string>{"GPUs of m", "GPUs of n", "uplink of m", "uplink of n"});
@@ -376,13 +375,13 @@ TEST_CASE("a metro that fails: its users go elsewhere, or are not served") {
   const Failure failure = without_metro(problem, plan, 0, {});
   CHECK(check_plan(problem, failure.plan) == "");
   CHECK(failure.plan.unserved.empty());  // 125 by n's uplink, 25 at n
-  CHECK(failure.plan.cost == Approx(12.5 * 2 + 2.5 * 5).epsilon(2e-4));
+  CHECK(failure.plan.cost == approx(12.5 * 2 + 2.5 * 5).epsilon(2e-4));
   REQUIRE(!failure.moves.empty());
   for (const Way& way : failure.plan.ways) CHECK(way.metro == 1);
   const Move& move = failure.moves[0];
   REQUIRE(move.to.size() == 1);
   CHECK(move.to[0].first == 1);
-  CHECK(move.to[0].second == Approx(1).epsilon(1e-6));
+  CHECK(move.to[0].second == approx(1).epsilon(1e-6));
   CHECK(move.rtt_s > move.rtt_before_s - 1e-9);
   const auto map = to_svg(problem, plan, &failure);
   REQUIRE(map);
@@ -399,19 +398,19 @@ TEST_CASE("round trips, simpler plans and what pays, by hand") {
   const double angle =
       std::acos(std::sin(50 * radian) * std::sin(48 * radian) +
                 std::cos(50 * radian) * std::cos(48 * radian) * std::cos(6 * radian));
-  CHECK(problem.rtt(0, 1) == Approx(2 * 1.5 * 6371 * angle / 199'861.639).epsilon(1e-6));
+  CHECK(problem.rtt(0, 1) == approx(2 * 1.5 * 6371 * angle / 199'861.639).epsilon(1e-6));
   CHECK(problem.rtt(0, 0) == 0);
   const Plan plan = plan_edge(problem);
   const Outcome nearest = outcome_of(problem, plan, Rule::nearest);
-  CHECK(nearest.cost == Approx(10 * 3 + 5 * 5));
-  CHECK(nearest.fullest == Approx(1.25));  // 10 GPUs of 8, 5 of 4
+  CHECK(nearest.cost == approx(10 * 3 + 5 * 5));
+  CHECK(nearest.fullest == approx(1.25));  // 10 GPUs of 8, 5 of 4
   CHECK(nearest.services[0].median_s == 0);
   const Outcome centre = outcome_of(problem, plan, Rule::data_centre);
-  CHECK(centre.cost == Approx(30));
+  CHECK(centre.cost == approx(30));
   CHECK(centre.services[0].median_s ==
-        Approx(std::min(problem.rtt_direct(0, 0), problem.rtt_direct(1, 0))));
+        approx(std::min(problem.rtt_direct(0, 0), problem.rtt_direct(1, 0))));
   CHECK(centre.services[0].p95_s ==
-        Approx(std::max(problem.rtt_direct(0, 0), problem.rtt_direct(1, 0))));
+        approx(std::max(problem.rtt_direct(0, 0), problem.rtt_direct(1, 0))));
   problem.services[0].content = {.share = 1, .objects = 1000, .object_bytes = 1e6, .zipf = 0};
   for (Metro& metro : problem.metros) {
     metro.cache_bytes = 5e8;
@@ -423,17 +422,17 @@ TEST_CASE("round trips, simpler plans and what pays, by hand") {
   const std::vector<Choice> choices = choices_of(problem, cached);
   REQUIRE(!choices.empty());
   const Choice& one = choices[0];
-  CHECK(one.hit == Approx(0.5).epsilon(1e-6));
-  CHECK(one.saved_gpus == Approx(one.requests * 0.5 * 0.1));
-  CHECK(one.saved_bps == Approx(one.requests * 0.5 * 8e6));
-  CHECK(*one.metro_cost == Approx(1e5 / 3600 * 3));
-  CHECK(*one.centre_cost == Approx(1e5 / 3600 * 2 + 1e6 * 1e-3 * 0.01));
+  CHECK(one.hit == approx(0.5).epsilon(1e-6));
+  CHECK(one.saved_gpus == approx(one.requests * 0.5 * 0.1));
+  CHECK(one.saved_bps == approx(one.requests * 0.5 * 8e6));
+  CHECK(*one.metro_cost == approx(1e5 / 3600 * 3));
+  CHECK(*one.centre_cost == approx(1e5 / 3600 * 2 + 1e6 * 1e-3 * 0.01));
   // Half a GB at 100 per TB and hour answers half of the requests.
-  CHECK(*one.cache_cost == Approx(0.05 / (one.requests * 0.5 * 3600 / 1e6)));
+  CHECK(*one.cache_cost == approx(0.05 / (one.requests * 0.5 * 3600 / 1e6)));
   // At its even price the cache costs what the data centre does; the GPU at the metro likewise.
   const double others = std::min(*one.metro_cost, *one.centre_cost);
-  CHECK(*one.cache_cost * *one.cache_even / 100 == Approx(others));
-  CHECK(*one.metro_cost * *one.gpu_even / 3 == Approx(*one.centre_cost));
+  CHECK(*one.cache_cost * *one.cache_even / 100 == approx(others));
+  CHECK(*one.metro_cost * *one.gpu_even / 3 == approx(*one.centre_cost));
 }
 
 TEST_CASE("problem files: what is wrong is told with its place") {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "model/fabric/faults.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -56,8 +57,8 @@ TEST_CASE("AI Zone") {
   const auto& ctsw = loss(facts, "ctsw");
   CHECK(ctsw.racks_affected == 252);
   CHECK(ctsw.nics_cut_off == 0);
-  CHECK(ctsw.rack_share_min == doctest::Approx(1.0 / 18).epsilon(1e-12));
-  CHECK(ctsw.rack_share_max == doctest::Approx(1.0 / 18).epsilon(1e-12));
+  CHECK(ctsw.rack_share_min == approx(1.0 / 18).epsilon(1e-12));
+  CHECK(ctsw.rack_share_max == approx(1.0 / 18).epsilon(1e-12));
   CHECK(loss(facts, "rtsw").nics_cut_off == 16);
   CHECK(loss(facts, "rtsw").racks_affected == 1);
 
@@ -101,7 +102,7 @@ TEST_CASE("faults take capacity away: as a fabric that was built without it") {
     CHECK(switches(faulty, "ctsw").out_of_service == static_cast<std::size_t>(dead));
     CHECK(path(faulty, "same zone").shortest == static_cast<std::uint64_t>(18 - dead));
     CHECK(path(faulty, "same zone").disjoint_inside == static_cast<std::uint64_t>(18 - dead));
-    CHECK(loss(faulty, "ctsw").rack_share_max == doctest::Approx(1.0 / (18 - dead)).epsilon(1e-9));
+    CHECK(loss(faulty, "ctsw").rack_share_max == approx(1.0 / (18 - dead)).epsilon(1e-9));
   }
 }
 
@@ -145,13 +146,13 @@ TEST_CASE("24K cluster: exactly 1:7 above the pod") {
       facts_of("{generator: three_tier, pods: 8, racks: 192, oversubscription: 7, atsws: 24}");
   CHECK(facts.gpus == 24'576);
   // Rates are whole bits per second, 76.8 Tbps / 7 / 24 is not.
-  CHECK(switches(facts, "ctsw").worst.value() == doctest::Approx(7).epsilon(1e-11));
+  CHECK(switches(facts, "ctsw").worst.value() == approx(7).epsilon(1e-11));
   CHECK(switches(facts, "rtsw").worst == Ratio{1, 1});
   CHECK(switches(facts, "atsw").level_min == 3);
   REQUIRE(facts.bisection.has_value());
-  CHECK(facts.bisection->share().value() == doctest::Approx(1.0 / 7).epsilon(1e-11));
+  CHECK(facts.bisection->share().value() == approx(1.0 / 7).epsilon(1e-11));
   // One of 24 uplinks of one of the pod's 16 CTSWs.
-  CHECK(loss(facts, "atsw").rack_share_max == doctest::Approx(1.0 / (16 * 24)));
+  CHECK(loss(facts, "atsw").rack_share_max == approx(1.0 / (16 * 24)));
   CHECK(loss(facts, "ctsw").racks_affected == 192);
   CHECK(path(facts, "same building").hops == 6);
   CHECK(path(facts, "same building").shortest == 16 * 24);
@@ -168,7 +169,7 @@ TEST_CASE("1:7 to the bit where the rates divide") {
 TEST_CASE("P-05: 28 up-ports under 192 down-ports are 1:6.86") {
   const FabricFacts facts = facts_of("{generator: three_tier, pods: 2, racks: 192, atsws: 28}");
   CHECK(switches(facts, "ctsw").worst == Ratio{48, 7});
-  CHECK(switches(facts, "ctsw").worst.value() == doctest::Approx(6.857).epsilon(1e-4));
+  CHECK(switches(facts, "ctsw").worst.value() == approx(6.857).epsilon(1e-4));
 }
 
 // k-ary fat tree: k^3/4 NICs, full bisection, (k/2)^2 shortest paths between pods.
@@ -183,8 +184,8 @@ TEST_CASE("fat trees") {
     CHECK(path(facts, "same zone").hops == 6);
     CHECK(path(facts, "same zone").shortest == k * k / 4);
     CHECK(path(facts, "same zone").disjoint_inside == k / 2);
-    CHECK(loss(facts, "agg").rack_share_max == doctest::Approx(2.0 / static_cast<double>(k)));
-    CHECK(loss(facts, "core").rack_share_min == doctest::Approx(4.0 / static_cast<double>(k * k)));
+    CHECK(loss(facts, "agg").rack_share_max == approx(2.0 / static_cast<double>(k)));
+    CHECK(loss(facts, "core").rack_share_min == approx(4.0 / static_cast<double>(k * k)));
   }
 }
 
@@ -200,8 +201,8 @@ TEST_CASE("HPN pod") {
   // Dual-ToR: nobody is cut off; one of 16 ToRs of the segment.
   CHECK(loss(facts, "tor").nics_cut_off == 0);
   CHECK(loss(facts, "tor").nics_affected == 128);
-  CHECK(loss(facts, "tor").rack_share_max == doctest::Approx(1.0 / 16));
-  CHECK(loss(facts, "agg").rack_share_max == doctest::Approx(1.0 / 120));
+  CHECK(loss(facts, "tor").rack_share_max == approx(1.0 / 16));
+  CHECK(loss(facts, "agg").rack_share_max == approx(1.0 / 120));
   // Seven segments send 24T of 25.6T per ToR across, half a segment all it has.
   REQUIRE(facts.bisection.has_value());
   CHECK(facts.bisection->share() == Ratio{113, 120});
@@ -226,7 +227,7 @@ TEST_CASE("rails meet only inside hosts") {
   CHECK(path(facts, "same rack").hops == 2);
   CHECK(path(facts, "out of reach").hops == 0);
   CHECK(path(facts, "out of reach").shortest == 0);
-  CHECK(loss(facts, "rail").rack_share_max == doctest::Approx(1.0 / 8));
+  CHECK(loss(facts, "rail").rack_share_max == approx(1.0 / 8));
 }
 
 //      core:0         Two leaves of unequal uplinks; nic:3 hangs on leaf:1 alone.
@@ -309,7 +310,7 @@ TEST_CASE("JSON keeps its keys and figures") {
   CHECK(json["gpus"] == 64);
   CHECK(json["switches"][1]["oversubscription"]["over"] == 8);
   CHECK(json["bisection"]["share"]["value"] == 1.0);
-  CHECK(json["failures"][0]["rack_share_max"].get<double>() == doctest::Approx(1.0 / 18));
+  CHECK(json["failures"][0]["rack_share_max"].get<double>() == approx(1.0 / 18));
   CHECK(json["paths"][1]["shortest_paths"] == 18);
   CHECK(json.begin().key() == "nodes");
   CHECK(contains(to_table(facts), "rtsw->ctsw"));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/test_approx.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -70,7 +71,7 @@ TEST_CASE("bundles have the highest and the mean load of their links, in JSON to
     CHECK(edge.load_max == (map.groups[edge.lower].name == "rtsw:1" ? 0.75 : 0.25));
   }
   // 2 cables between switches, 8 to the NICs of each host; two links each.
-  CHECK(sum == doctest::Approx(2 * 18 * 0.25 + 0.5));
+  CHECK(sum == approx(2 * 18 * 0.25 + 0.5));
   CHECK(most == 0.75);
   CHECK(to_json(map).find("[0,2,1,0,0,") != std::string::npos);
   CHECK(to_json(map).find(",0.75,0.5,0.125]") != std::string::npos);

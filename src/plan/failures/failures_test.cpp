@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "base/test_approx.hpp"
+
 namespace weft::plan::failures {
 namespace {
 
@@ -49,10 +51,9 @@ TEST_CASE("spraying loses what the capacity loses") {
     REQUIRE(row.runs.size() == of);
     CHECK(row.unseen_share == 0);
     CHECK(row.effects[0].stops == 0);
-    for (const Run& r : row.runs)
-      CHECK(r.seconds[0] / healthy == doctest::Approx(factor).epsilon(1e-6));
-    CHECK(row.effects[0].mean_s == doctest::Approx(factor * healthy).epsilon(1e-6));
-    CHECK(row.effects[0].median_s == doctest::Approx(factor * healthy).epsilon(1e-6));
+    for (const Run& r : row.runs) CHECK(r.seconds[0] / healthy == approx(factor).epsilon(1e-6));
+    CHECK(row.effects[0].mean_s == approx(factor * healthy).epsilon(1e-6));
+    CHECK(row.effects[0].median_s == approx(factor * healthy).epsilon(1e-6));
   };
   check("ctsw", 4, 4.0 / 3);
   check("rtsw--ctsw", 16, 4.0 / 3);
@@ -65,7 +66,7 @@ TEST_CASE("spraying loses what the capacity loses") {
   // 3/4 of each, and between those racks 1/2 where the cables lead to different spines.
   const Row& two = row_of(result, "rtsw--ctsw + rtsw--ctsw");
   CHECK(two.of == 120);
-  CHECK(two.effects[0].worst_s / healthy >= doctest::Approx(2).epsilon(1e-6));
+  CHECK(two.effects[0].worst_s / healthy >= approx(2).epsilon(1e-6));
   const std::string said = findings(result)[0];
   CHECK(said.find("a2a: ") == 0);
   CHECK(said.find("1.333 times the time") != std::string::npos);
@@ -84,7 +85,7 @@ TEST_CASE("the failure of both spines parts the zone; faults of the scenario sta
                   {.samples = 100});
   const Row& spines = row_of(single, "ctsw");
   CHECK(spines.effects[0].stops == 1);  // ctsw:1; the other one is down already
-  CHECK(spines.effects[0].mean_s == doctest::Approx(single.healthy_s[0]));
+  CHECK(spines.effects[0].mean_s == approx(single.healthy_s[0]));
   CHECK(spines.effects[0].worst == "ctsw:1");
 }
 
@@ -112,8 +113,7 @@ TEST_CASE("samples are different members of the whole, the same for a seed, on a
     if (row.runs.size() == row.of)
       CHECK(row.unseen_share == 0);
     else  // so large a share is missed by all draws once in 20 times
-      CHECK(std::pow(1 - row.unseen_share, static_cast<double>(row.runs.size())) ==
-            doctest::Approx(0.05));
+      CHECK(std::pow(1 - row.unseen_share, static_cast<double>(row.runs.size())) == approx(0.05));
   }
   // Every pair once: 16 cables have 120.
   std::set<std::string> pairs;

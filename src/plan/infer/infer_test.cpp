@@ -6,13 +6,12 @@
 #include <cmath>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "base/test_folder.hpp"
 #include "plan/infer/inference_config.hpp"
 
 namespace weft::plan {
 namespace {
-
-using doctest::Approx;
 
 model::Scenario scenario_of(const std::string& yaml) {
   auto file = model::parse_scenario(yaml, "s.yaml", {});
@@ -46,7 +45,7 @@ TEST_CASE("AllReduce of a tensor-parallel replica on stated links: the ring by h
   const double bytes = 256.0 * 4096 * 2;
   const double by_hand = 2 * 32 * (20e-6 + 2 * 3.0 / 4 * bytes / 16e9);
   CHECK(ttft("{rate: 16 GB/s, latency: 20 us}") - ttft("{rate: 0, latency: 0}") ==
-        Approx(by_hand).epsilon(1e-6));
+        approx(by_hand).epsilon(1e-6));
 }
 
 TEST_CASE("AllReduce on the fabric costs what weft perf says") {
@@ -57,7 +56,7 @@ TEST_CASE("AllReduce on the fabric costs what weft perf says") {
   const double without =
       report_of(one_request("  parallel: {tp: 8}\n  link: {rate: 0}\n")).latencies[0].ours.mean;
   // weft perf all_reduce -b 2M -e 2M: 49.36 us a call.
-  CHECK((on_fabric - without) / 64 == Approx(49.364e-6).epsilon(1e-4));
+  CHECK((on_fabric - without) / 64 == approx(49.364e-6).epsilon(1e-4));
 }
 
 TEST_CASE("the algorithm of the replica's AllReduce") {
@@ -74,10 +73,10 @@ TEST_CASE("the algorithm of the replica's AllReduce") {
   };
   // weft perf all_reduce -n 16 -b 16K -e 16K --algorithm ring: 39.76 us a call; flat: 51.33 us.
   CHECK(decode(", algorithm: flat") - decode(", algorithm: ring") ==
-        Approx(160 * (51.33e-6 - 39.76e-6)).epsilon(2e-3));
-  CHECK(decode("") == Approx(decode(", algorithm: auto")));
-  CHECK(decode(", algorithm: flat, up_to: 16 KiB") == Approx(decode(", algorithm: flat")));
-  CHECK(decode(", algorithm: flat, up_to: 16383 B") == Approx(decode("")));
+        approx(160 * (51.33e-6 - 39.76e-6)).epsilon(2e-3));
+  CHECK(decode("") == approx(decode(", algorithm: auto")));
+  CHECK(decode(", algorithm: flat, up_to: 16 KiB") == approx(decode(", algorithm: flat")));
+  CHECK(decode(", algorithm: flat, up_to: 16383 B") == approx(decode("")));
   const auto refused = [&](const std::string& parallel, const std::string& more) {
     return error_of(fabric + one_request("  parallel: {tp: 16, " + parallel + "}\n" + more));
   };
@@ -101,7 +100,7 @@ TEST_CASE("KV caches over the fabric: every rank's share through its NIC, and co
   CHECK(transfer < bytes / 50e9 + 10e-6);
   const double split = out.latencies[0].ours.mean,
                whole = report_of(one_request("")).latencies[0].ours.mean;
-  CHECK(split == Approx(whole + transfer).epsilon(1e-9));
+  CHECK(split == approx(whole + transfer).epsilon(1e-9));
 }
 
 TEST_CASE("a job beside the replicas: both are slower where they share a link") {
@@ -123,7 +122,7 @@ TEST_CASE("a job beside the replicas: both are slower where they share a link") 
   double sum = 0;
   for (const double step : across.jobs[0].steps_s) sum += step;
   CHECK(sum / 400 > 1.05 * *across.jobs[0].alone_s);
-  CHECK(apart.jobs[0].steps_s.back() == Approx(*apart.jobs[0].alone_s).epsilon(1e-9));
+  CHECK(apart.jobs[0].steps_s.back() == approx(*apart.jobs[0].alone_s).epsilon(1e-9));
   CHECK(error_of(service + "  kv_link: {rate: 1 GB/s}\n" + job + "gpus: 2}]\n") ==
         "s.yaml:2:3: jobs beside the replicas need a network; add a fabric\n"
         "s.yaml:2:3: jobs do not meet KV caches that have kv_link of their own; remove kv_link, so "

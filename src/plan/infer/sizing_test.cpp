@@ -6,12 +6,11 @@
 #include <set>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "base/test_folder.hpp"
 
 namespace weft::plan {
 namespace {
-
-using doctest::Approx;
 
 model::Scenario sized_scenario(const std::string& yaml) {
   auto file = model::parse_scenario(yaml, "s.yaml", {});
@@ -50,15 +49,15 @@ TEST_CASE("capacity of a server of constant steps: Erlang's formula for M/D/1") 
       "  requests: {poisson: {rate: 20, count: 60000, input: 8, output: 1}}\n";
   const auto alone = infer(sized_scenario(service + "  replicas: 4\n"));
   if (!alone) FAIL(alone.error().text());
-  CHECK(alone->latencies[2].ours.p99 == Approx(0.010).epsilon(1e-9));
+  CHECK(alone->latencies[2].ours.p99 == approx(0.010).epsilon(1e-9));
   const auto curve = goodput_curve(
       sized_scenario(service + "  slo: {ttft: 50 ms, percentile: 95}\n"));  // waits of 4 steps
   if (!curve) FAIL(curve.error().text());
   double low = 0, high = 0.999;
   while (high - low > 1e-6)
     (waits_at_most((low + high) / 2, 4) >= 0.95 ? low : high) = (low + high) / 2;
-  CHECK(low == Approx(0.6938).epsilon(0.001));
-  CHECK(curve->capacity_per_s * 0.010 == Approx(low).epsilon(0.02));
+  CHECK(low == approx(0.6938).epsilon(0.001));
+  CHECK(curve->capacity_per_s * 0.010 == approx(low).epsilon(0.02));
   REQUIRE(curve->over_per_s.has_value());
   CHECK(*curve->over_per_s / curve->capacity_per_s <= 1.0101);
   for (const CurvePoint& point : curve->points)
@@ -136,7 +135,7 @@ TEST_CASE("sizes on a fabric: the answer keeps what one less does not, and a ful
     REQUIRE(report.has_value());
     CHECK((report->latencies[0].ours.p99 <= 0.3 && report->latencies[4].ours.p99 <= 0.02) == holds);
     CHECK(*report->cost_per_million_output_tokens ==
-          Approx(2.0 * replicas * report->end_s / 3600 / (300 * 100) * 1e6));
+          approx(2.0 * replicas * report->end_s / 3600 / (300 * 100) * 1e6));
   }
   const auto full = size_replicas(sized_scenario(yaml + "  slo: {ttft: 1 ms}\n"));
   REQUIRE(full.has_value());
@@ -165,7 +164,7 @@ TEST_CASE("classes have objectives of their own") {
   CHECK(!chat.holds());
   CHECK(rest.met == 25);
   CHECK(rest.holds());
-  CHECK(*report->goodput == Approx(25 / report->end_s));
+  CHECK(*report->goodput == approx(25 / report->end_s));
   const auto error = [&](const std::string& more) {
     const auto out = infer(sized_scenario(yaml + more));
     return out ? "none" : out.error().text();

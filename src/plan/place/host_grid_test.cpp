@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/test_approx.hpp"
 #include "plan/place/rank_file.hpp"
 #include "workload/collective/traffic.hpp"
 
@@ -140,8 +141,7 @@ TEST_CASE("bytes between hosts: those of the ranks, group by group") {
       for (std::uint32_t b = a + 1; b < grid->place_of_node.size(); ++b) {
         const auto found = expected.bytes_.find({a, b});
         const double bytes = found == expected.bytes_.end() ? 0 : found->second;
-        CHECK(static_cast<double>(to[grid->place_of_node[b]]) ==
-              doctest::Approx(bytes).epsilon(1e-3));
+        CHECK(static_cast<double>(to[grid->place_of_node[b]]) == approx(bytes).epsilon(1e-3));
       }
     }
     CHECK(edges == 2 * expected.bytes_.size());

@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "base/test_folder.hpp"
 #include "base/test_skip.hpp"
@@ -19,8 +20,6 @@
 
 namespace weft::plan::regions {
 namespace {
-
-using doctest::Approx;
 
 std::uint32_t draw(Rng& rng, std::size_t n) { return static_cast<std::uint32_t>(rng.below(n)); }
 
@@ -114,7 +113,7 @@ TEST_CASE("small problems: the best of all plans, a bound below it, books that a
     infeasible += best < 0;
     if (!plan) continue;
     CHECK(check_plan(problem, *plan) == "");
-    CHECK(plan->bytes == Approx(best));
+    CHECK(plan->bytes == approx(best));
     CHECK(plan->bound <= best * (1 + 1e-9) + 1e-6);
     CHECK(bound_at(problem, plan->prices) <= best * (1 + 1e-9) + 1e-6);
     optimal += plan->exhaustive;

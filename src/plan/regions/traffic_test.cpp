@@ -7,13 +7,12 @@
 #include <numeric>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "plan/backbone/bulk.hpp"
 #include "plan/regions/regions.hpp"
 
 namespace weft::plan::regions {
 namespace {
-
-using doctest::Approx;
 
 constexpr std::uint32_t minutes = 1440;
 
@@ -166,12 +165,12 @@ TEST_CASE("traffic of jobs: hour by hour what each minute sends") {
     for (const TrafficDemand& d : traffic.demands)
       for (std::size_t h = 0; h < hours; ++h) {
         CAPTURE(to_text(d.cause));
-        CHECK(d.bps[h] == Approx(by_minute.bps(d.cause, d.from, d.to, h)).epsilon(1e-9));
+        CHECK(d.bps[h] == approx(by_minute.bps(d.cause, d.from, d.to, h)).epsilon(1e-9));
         total += d.bps[h] * 3600 / 8;
       }
-    CHECK(total == Approx(by_minute.total()).epsilon(1e-9));  // and none is missing
+    CHECK(total == approx(by_minute.total()).epsilon(1e-9));  // and none is missing
     CHECK(86'400.0 / 8 * std::accumulate(traffic.local_bps.begin(), traffic.local_bps.end(), 0.0) ==
-          Approx(by_minute.local).epsilon(1e-9));
+          approx(by_minute.local).epsilon(1e-9));
     local += by_minute.local;
   }
   CHECK(local > 0);
@@ -206,11 +205,11 @@ TEST_CASE("demands and transfers: read again by weft te and weft bulk") {
     gbps[d.cause] += d.gbps;
     classes[d.cause] = d.priority + 1;
   }
-  CHECK(gbps[Cause::ingest] == Approx(0.08));
-  CHECK(gbps[Cause::freshness] == Approx(0.48));   // 216 GB in the hour
-  CHECK(gbps[Cause::checkpoints] == Approx(0.8));  // 360 GB an hour
-  CHECK(gbps[Cause::inference] == Approx(0.08));   // 10 MB/s
-  CHECK(gbps[Cause::replication] == Approx(4));    // 86.4 TB in 2 days
+  CHECK(gbps[Cause::ingest] == approx(0.08));
+  CHECK(gbps[Cause::freshness] == approx(0.48));   // 216 GB in the hour
+  CHECK(gbps[Cause::checkpoints] == approx(0.8));  // 360 GB an hour
+  CHECK(gbps[Cause::inference] == approx(0.08));   // 10 MB/s
+  CHECK(gbps[Cause::replication] == approx(4));    // 86.4 TB in 2 days
   CHECK(classes == std::map<Cause, int>{{Cause::ingest, 2},
                                         {Cause::replication, 4},
                                         {Cause::freshness, 3},
@@ -224,8 +223,8 @@ TEST_CASE("demands and transfers: read again by weft te and weft bulk") {
   if (!series) FAIL(series.error().text());
   const auto loads = backbone::background(*series, "", wan, slots);
   REQUIRE(loads.has_value());
-  CHECK((*loads)[0 * 24 + 2] == Approx(0.48 + 0.8));  // Boston to w
-  CHECK((*loads)[0 * 24 + 3] == Approx(0.8));
+  CHECK((*loads)[0 * 24 + 2] == approx(0.48 + 0.8));  // Boston to w
+  CHECK((*loads)[0 * 24 + 3] == approx(0.8));
   const std::string copies = transfers_csv(*problem, *plan);
   CHECK(copies == "id,src,dst,size,release,deadline\nx,Boston,w,43200000000000 B,0 h,86400 s\n");
   const auto transfers = backbone::read_transfers(copies, "t", wan, slots);

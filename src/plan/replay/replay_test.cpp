@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/test_approx.hpp"
 #include "model/formats/build_fabric.hpp"
 
 namespace weft::plan::replay {
@@ -123,10 +124,10 @@ TEST_CASE("replay: step times are those of a run in that state, and minutes lost
     const double t = direct->variants[v].jobs[0].time_mean_s;
     CHECK(line.variant == healthy->variants[v].name);
     CHECK(line.healthy_s == t0);
-    CHECK(line.worst_s == doctest::Approx(std::max(t0, t)));
-    CHECK(line.still_s == doctest::Approx(300));  // a rack without uplinks
-    CHECK(line.lost_s == doctest::Approx(300 + 600 * (1 - t0 / t)));
-    CHECK(line.mean_s == doctest::Approx(1200 / (600 / t0 + 600 / t)));
+    CHECK(line.worst_s == approx(std::max(t0, t)));
+    CHECK(line.still_s == approx(300));  // a rack without uplinks
+    CHECK(line.lost_s == approx(300 + 600 * (1 - t0 / t)));
+    CHECK(line.mean_s == approx(1200 / (600 / t0 + 600 / t)));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "plan/run/test_kit.hpp"
 
 namespace weft::plan {
@@ -90,11 +91,11 @@ TEST_CASE("adaptive: a NIC at half rate costs its half, and a dead one its eight
   };
   const double healthy = job("")[0];
   const auto half = job("{kind: nic_degraded, nic: nic:3, factor: 0.5}");
-  CHECK(half[0] == doctest::Approx(2 * healthy).epsilon(1e-4));
-  CHECK(half[1] == doctest::Approx(8 / 7.5 * healthy).epsilon(1e-4));
+  CHECK(half[0] == approx(2 * healthy).epsilon(1e-4));
+  CHECK(half[1] == approx(8 / 7.5 * healthy).epsilon(1e-4));
   const auto dead = job("{kind: nic_down, nic: nic:3}");
   CHECK(dead[0] == 0);  // static does not end
-  CHECK(dead[1] == doctest::Approx(8.0 / 7 * healthy).epsilon(1e-4));
+  CHECK(dead[1] == approx(8.0 / 7 * healthy).epsilon(1e-4));
 }
 
 TEST_CASE("adaptive: packets follow, and a change during a run is followed by the next iteration") {
@@ -109,7 +110,10 @@ TEST_CASE("adaptive: packets follow, and a change during a run is followed by th
   const auto fluid = times("engine: fluid\n"), packet = times("engine: packet\n");
   CHECK(fluid[1] < 0.9 * fluid[0]);
   CHECK(packet[1] < 0.9 * packet[0]);
-  CHECK(packet[1] == doctest::Approx(fluid[1]).epsilon(0.1));
+  CHECK(packet[0] == approx(fluid[0]).epsilon(0.03));
+  // NICs take turns between QPs, whatever each has to send: those with most end later.
+  CHECK(packet[1] > fluid[1]);
+  CHECK(packet[1] < 1.15 * fluid[1]);
 
   const auto outcome = run(fmt::format(
       "fabric: {{generator: ai_zone, racks: 4, hosts_per_rack: 1, spines: 8, latency: 0 s}}\n"
@@ -120,8 +124,8 @@ TEST_CASE("adaptive: packets follow, and a change during a run is followed by th
       against_static));
   const auto& fixed = outcome.variants[0].jobs[0];
   const auto& adaptive = outcome.variants[1].jobs[0];
-  CHECK(fixed.time_min_s == doctest::Approx(adaptive.time_min_s));
-  CHECK(fixed.time_max_s == doctest::Approx(2 * fixed.time_min_s).epsilon(1e-3));
+  CHECK(fixed.time_min_s == approx(adaptive.time_min_s));
+  CHECK(fixed.time_max_s == approx(2 * fixed.time_min_s).epsilon(1e-3));
   CHECK(adaptive.time_mean_s < 0.9 * fixed.time_mean_s);
 }
 

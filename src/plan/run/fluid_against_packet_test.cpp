@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "base/test_skip.hpp"
 #include "plan/run/run.hpp"
@@ -158,12 +159,12 @@ compare:
   CHECK(packet.step_time_s / fluid.step_time_s < 1.05);
   for (std::size_t d = 0; d < model::dimension_count; ++d)
     for (std::size_t k = 0; k < model::distance_count; ++k)
-      CHECK(packet.bytes[d][k] == doctest::Approx(fluid.bytes[d][k]).epsilon(1e-9));
+      CHECK(packet.bytes[d][k] == approx(fluid.bytes[d][k]).epsilon(1e-9));
   for (const std::size_t v : {1u, 2u}) {
     const model::TrainingOutcome& t = variant_training(outcome, v);
     double sum = t.compute_s + t.idle_s;
     for (const double s : t.exposed_s) sum += s;
-    CHECK(sum == doctest::Approx(t.step_time_s).epsilon(1e-6));
+    CHECK(sum == approx(t.step_time_s).epsilon(1e-6));
     CHECK(outcome.variants[v].packet->drops == 0);
   }
   CHECK(variant_training(outcome, 2).step_time_s > 1.2 * packet.step_time_s);
@@ -182,7 +183,7 @@ routing: {scheme: spray}
 transport: {window: 512 KiB}
 jobs: [{name: a, collective: all_to_all, gpus: 64, bytes: 32 MiB, window: 63}]
 )");
-  CHECK(pairs[0].fluid_s == doctest::Approx(16.0 * (1 << 20) / 12.5e9).epsilon(1e-9));
+  CHECK(pairs[0].fluid_s == approx(16.0 * (1 << 20) / 12.5e9).epsilon(1e-9));
   // Headers, acknowledgements against busy links, and the worst link of a random spray: 3 %.
   CHECK(pairs[0].ratio() > 1.03);
   CHECK(pairs[0].ratio() < 1.08);
@@ -198,7 +199,7 @@ jobs: [{{name: a, collective: all_reduce, algorithm: ring, gpus: 8, bytes: 64 Mi
 )",
                                          wrap));
     CHECK(outcome.variants[0].jobs[0].time_mean_s ==
-          doctest::Approx(2 * 7.0 / 8 * 64 * (1 << 20) / 50e9).epsilon(1e-9));
+          approx(2 * 7.0 / 8 * 64 * (1 << 20) / 50e9).epsilon(1e-9));
   }
 }
 
@@ -217,8 +218,8 @@ compare:
                                          tors));
     REQUIRE(outcome.variants.size() == 2);
     const double whole = outcome.variants[0].jobs[0].time_mean_s;
-    CHECK(whole == doctest::Approx(2 * 7.0 / 8 * 64 * (1 << 20) / 50e9).epsilon(1e-9));
-    CHECK(outcome.variants[1].jobs[0].time_mean_s == doctest::Approx(2 * whole).epsilon(1e-9));
+    CHECK(whole == approx(2 * 7.0 / 8 * 64 * (1 << 20) / 50e9).epsilon(1e-9));
+    CHECK(outcome.variants[1].jobs[0].time_mean_s == approx(2 * whole).epsilon(1e-9));
   }
 }
 

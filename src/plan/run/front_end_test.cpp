@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/test_approx.hpp"
 #include "plan/run/run.hpp"
 #include "plan/run/test_kit.hpp"
 #include "workload/jobstart/bootstrap.hpp"
@@ -40,7 +41,7 @@ const model::TrainingOutcome& of(const model::Outcome& outcome, std::size_t j = 
   return *outcome.variants[0].jobs[j].training;
 }
 
-doctest::Approx about(double seconds) { return doctest::Approx(seconds).epsilon(1e-6); }
+doctest::Approx about(double seconds) { return approx(seconds).epsilon(1e-6); }
 
 double sum_of_steps(const model::TrainingOutcome& t) {
   double sum = 0;
@@ -110,12 +111,12 @@ TEST_CASE("an asynchronous checkpoint hides until its write outlasts the steps b
                                    "copy_rate: 1000 GB/s}}",
                                    bytes)));
     const double copy_s = static_cast<double>(bytes) / 1e12;
-    CHECK(of(o).checkpoint_s == doctest::Approx(write_s).epsilon(1e-5));
+    CHECK(of(o).checkpoint_s == approx(write_s).epsilon(1e-5));
     return of(o).checkpoint_stall_s - copy_s;
   };
   CHECK(stall(1.9 * step_s) == about(0).scale(step_s));
   // Three of four checkpoints wait for the one before.
-  CHECK(stall(3 * step_s) == doctest::Approx(0.75 * step_s).epsilon(1e-4));
+  CHECK(stall(3 * step_s) == approx(0.75 * step_s).epsilon(1e-4));
 }
 
 TEST_CASE("a degraded or dead cable of the front end slows its job by what it lacks") {
@@ -136,7 +137,7 @@ TEST_CASE("start-up alone takes the time of the protocol") {
   // Closed form of bootstrap_test, without latency: world and one group of 2.
   const workload::Communicators kinds[] = {{2, 1}, {2, 1}};
   const double expected = workload::job_bootstrap_time({}, kinds, Duration{}).total_s();
-  CHECK(of(outcome).bootstrap_s == doctest::Approx(expected).epsilon(1e-4));
+  CHECK(of(outcome).bootstrap_s == approx(expected).epsilon(1e-4));
   CHECK(of(outcome).start_s == of(outcome).bootstrap_s);
 }
 

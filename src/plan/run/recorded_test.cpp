@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/test_approx.hpp"
 #include "base/test_folder.hpp"
 #include "plan/run/run.hpp"
 #include "plan/run/test_kit.hpp"
@@ -57,7 +58,7 @@ TEST_CASE("a GOAL schedule on the engine takes what LogGP says") {
       CAPTURE(contention);
       // A root that has sent k messages already shares its NIC with what is still on the wire.
       if (std::string_view(contention) == "false")
-        CHECK(t->step_time_s == doctest::Approx(expected).epsilon(1e-9));
+        CHECK(t->step_time_s == approx(expected).epsilon(1e-9));
       else
         CHECK(t->step_time_s >= expected * (1 - 1e-9));
     }

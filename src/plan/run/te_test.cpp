@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/test_approx.hpp"
 #include "plan/run/run.hpp"
 #include "plan/run/test_kit.hpp"
 
@@ -71,8 +72,8 @@ TEST_CASE("te: pairs of QPs are divided where that helps, on both engines") {
         "link: \"rtsw:1--ctsw:2\"}}]}}\n"
         "  halves: {{faults: [*one]}}\n",
         engine));
-    CHECK(s[1] / s[0] == doctest::Approx(2).epsilon(0.02));
-    CHECK(s[2] / s[0] == doctest::Approx(1.5).epsilon(0.02));
+    CHECK(s[1] / s[0] == approx(2).epsilon(0.02));
+    CHECK(s[2] / s[0] == approx(1.5).epsilon(0.02));
   }
 }
 
@@ -134,12 +135,12 @@ TEST_CASE("convergence: flows hit, time without a path and bytes lost, on both e
       REQUIRE(variants[v].failures.size() == 1);
       const model::FailureOutcome& failure = variants[v].failures[0];
       CHECK(failure.what == "rtsw:1--ctsw:2");
-      CHECK(failure.at_s == doctest::Approx(200e-6));
+      CHECK(failure.at_s == approx(200e-6));
       CHECK(failure.stranded == 0);
       CHECK(failure.flows.size() == failure.hit);
-      CHECK(failure.path_again_p50_s == doctest::Approx(50e-6));
+      CHECK(failure.path_again_p50_s == approx(50e-6));
       constexpr std::array<double, 4> last{200e-6, 700e-6, 600e-6, 400e-6};
-      CHECK(failure.path_again_max_s == doctest::Approx(last[v]));
+      CHECK(failure.path_again_max_s == approx(last[v]));
       if (v < hit.size()) CHECK(failure.hit == hit[v]);
       hit.push_back(failure.hit);
       if (v == 2) continue;  // hashed flows share links, and are no closed form
@@ -147,10 +148,10 @@ TEST_CASE("convergence: flows hit, time without a path and bytes lost, on both e
       const double stalled = line_rate * (50e-6 + failure.path_again_max_s);
       if (failure.lost_packets) {
         const double packets = stalled / (4096 + 62);
-        CHECK(static_cast<double>(*failure.lost_packets) == doctest::Approx(packets).epsilon(0.02));
+        CHECK(static_cast<double>(*failure.lost_packets) == approx(packets).epsilon(0.02));
       } else {
-        CHECK(failure.stalled_bytes == doctest::Approx(stalled));
-        CHECK(failure.lost_bytes == doctest::Approx(2 * line_rate * 4 * 500e-9));
+        CHECK(failure.stalled_bytes == approx(stalled));
+        CHECK(failure.lost_bytes == approx(2 * line_rate * 4 * 500e-9));
       }
     }
   }
@@ -183,9 +184,9 @@ TEST_CASE("convergence: a flow ends later by its blackout") {
       }
       ++crossed;
       const double round_trip = 20e-6;  // at most: what was on the way is sent again
-      CHECK(s[1] - s[0] == doctest::Approx(300e-6).scale(1).epsilon(round_trip));
-      CHECK(s[2] - s[0] == doctest::Approx(700e-6).scale(1).epsilon(round_trip));
-      CHECK(s[3] - s[0] == doctest::Approx(300e-6).scale(1).epsilon(round_trip));
+      CHECK(s[1] - s[0] == approx(300e-6).scale(1).epsilon(round_trip));
+      CHECK(s[2] - s[0] == approx(700e-6).scale(1).epsilon(round_trip));
+      CHECK(s[3] - s[0] == approx(300e-6).scale(1).epsilon(round_trip));
     }
     CHECK(crossed == 1);
   }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "plan/run/run.hpp"
 #include "plan/run/test_kit.hpp"
@@ -108,7 +109,7 @@ TEST_CASE("no step is faster than its busiest resource: 1,000 random plans") {
     CHECK(t.step_time_s >= t.roofline_s * (1 - 1e-9));
     for (const model::TierOutcome& tier : outcome.variants[0].tiers)
       CHECK(tier.max_load <= 1 + 1e-9);
-    CHECK(t.compute_s + t.idle_s + exposed_sum(t) == doctest::Approx(t.step_time_s).epsilon(1e-6));
+    CHECK(t.compute_s + t.idle_s + exposed_sum(t) == approx(t.step_time_s).epsilon(1e-6));
     CHECK(t.mfu < 1);
   }
 }
@@ -127,7 +128,7 @@ TEST_CASE("the same scenario gives the same digest; contention can only cost tim
         const auto& bytes = training(outcome).bytes[d];
         return std::accumulate(bytes.begin(), bytes.end(), 0.0);
       };
-      CHECK(total(alone) == doctest::Approx(total(first)).epsilon(1e-9));
+      CHECK(total(alone) == approx(total(first)).epsilon(1e-9));
     }
   }
 }
@@ -163,8 +164,10 @@ TEST_CASE("one slow GPU slows the step by its factor, and is the one that is wai
   const model::TrainingOutcome &healthy = training(outcome, 0), &slow = training(outcome, 1);
   CHECK(slow.step_time_s > healthy.step_time_s);
   CHECK(slow.step_time_s < 1.3 * healthy.step_time_s);
-  CHECK(slow.step_time_s - healthy.step_time_s ==
-        doctest::Approx(0.3 * healthy.compute_s).epsilon(0.05));
+  // The end of the compute is hidden behind the first gradients' exchange.
+  const double critical_s = healthy.critical.compute_s;
+  CHECK(critical_s > 0.8 * healthy.compute_s);
+  CHECK(slow.step_time_s - healthy.step_time_s == approx(0.3 * critical_s).epsilon(1e-6));
   REQUIRE_FALSE(slow.waits.empty());
   CHECK(slow.waits[0].rank.starts_with("rank 16 "));  // of its tensor-parallel group
 }

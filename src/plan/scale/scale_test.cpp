@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "base/test_skip.hpp"
 #include "plan/scale/live.hpp"
@@ -52,7 +53,7 @@ TEST_CASE("constant demand: replicas by division, nothing violated, by every pol
     const Outcome o = simulate(demand, 3 * day, service, policy(text));
     CHECK(o.violated == 0);
     CHECK(o.peak == 159);
-    CHECK(o.replica_hours == doctest::Approx(159 * 7 * 24));
+    CHECK(o.replica_hours == approx(159 * 7 * 24));
   }
   // The hybrid's reactive part wants 1000 / 7 / 0.75.
   CHECK(simulate(demand, 3 * day, service, policy("hybrid:0.99")).peak == 191);
@@ -61,7 +62,7 @@ TEST_CASE("constant demand: replicas by division, nothing violated, by every pol
   CHECK(half.peak == 286);
   CHECK(half.serving[14] == 159);
   CHECK(half.serving[15] == 286);
-  CHECK(half.replica_hours == doctest::Approx(286 * 7 * 24));
+  CHECK(half.replica_hours == approx(286 * 7 * 24));
 }
 
 TEST_CASE("a step of demand: violated for as long as replicas need to start") {
@@ -72,7 +73,7 @@ TEST_CASE("a step of demand: violated for as long as replicas need to start") {
     const Service service{.capacity = 10, .start_up = start_up};
     const Outcome o = simulate(demand, 2 * day, service, policy("reactive:0.6"));
     const double share = static_cast<double>(start_up) * 1'000 / (day * 100.0 + day * 1'000.0);
-    CHECK(o.violated == doctest::Approx(share));
+    CHECK(o.violated == approx(share));
     const Outcome known = simulate(demand, 2 * day, service, policy("oracle"));
     CHECK(known.violated == 0);
     // A budget that is too small is never exceeded, and violates all that follows.
@@ -80,7 +81,7 @@ TEST_CASE("a step of demand: violated for as long as replicas need to start") {
     poor.most = 50;
     const Outcome short_of = simulate(demand, 2 * day, poor, policy("reactive:0.6"));
     CHECK(short_of.peak == 50);
-    CHECK(short_of.violated == doctest::Approx(1'000.0 / 1'100));
+    CHECK(short_of.violated == approx(1'000.0 / 1'100));
   }
 }
 
@@ -152,7 +153,7 @@ TEST_CASE("curves: between neighbours, outside nothing, and dearer settings left
     return Outcome{.policy = {}, .violated = violated, .replica_hours = hours};
   };
   const std::vector<Outcome> curve{outcome(0.001, 100), outcome(0.1, 50), outcome(0.05, 200)};
-  CHECK(hours_at(curve, PolicyKind::reactive, 0.01) == doctest::Approx(75));
+  CHECK(hours_at(curve, PolicyKind::reactive, 0.01) == approx(75));
   CHECK(hours_at(curve, PolicyKind::reactive, 0.1) == 50);
   CHECK(std::isnan(hours_at(curve, PolicyKind::reactive, 0.2)));
   CHECK(std::isnan(hours_at(curve, PolicyKind::oracle, 0.01)));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "plan/spares/hosts_out.hpp"
 #include "plan/spares/plan.hpp"
@@ -38,20 +39,18 @@ TEST_CASE("single hosts: the number out is a Poisson variable") {
   for (const double mean : {0.3, 9.0, 380.0, 2000.0}) {
     CAPTURE(mean);
     const HostsOut out(std::array{Batch{mean / 24, 24, 1}}, 6000);
-    CHECK(out.mean() == doctest::Approx(mean));
+    CHECK(out.mean() == approx(mean));
     for (const std::uint32_t s : {0u, static_cast<std::uint32_t>(mean),
                                   static_cast<std::uint32_t>(mean + 3 * std::sqrt(mean))}) {
-      CHECK(out.above(s) == doctest::Approx(poisson_above(mean, s)).epsilon(1e-9));
+      CHECK(out.above(s) == approx(poisson_above(mean, s)).epsilon(1e-9));
       // Up-crossings of a Poisson level: failures that find exactly s out.
-      const double at = poisson_above(mean, s) - poisson_above(mean, s + 1);
-      const double exactly_s =
-          s == 0 ? 1 - poisson_above(mean, 0) : poisson_above(mean, s - 1) - poisson_above(mean, s);
-      CHECK(at >= 0);
-      CHECK(out.crossings_per_hour(s) == doctest::Approx(mean / 24 * exactly_s).epsilon(1e-6));
+      const double exactly_s = std::exp(s * std::log(mean) - mean - std::lgamma(s + 1.0));
+      CHECK(out.crossings_per_hour(s) ==
+            approx(mean / 24 * exactly_s).epsilon(1e-6).scale(mean * 1e-7));
     }
   }
   // More than there are: what is cut off counts as all of them.
-  CHECK(HostsOut(std::array{Batch{1000, 24, 1}}, 100).above(99) == doctest::Approx(1));
+  CHECK(HostsOut(std::array{Batch{1000, 24, 1}}, 100).above(99) == approx(1));
 }
 
 TEST_CASE("events of several sizes: the sum of independent Poisson variables, by convolution") {
@@ -74,9 +73,9 @@ TEST_CASE("events of several sizes: the sum of independent Poisson variables, by
   double above = 1;
   for (std::uint32_t s = 0; s < 100; ++s) {
     above -= p[s];
-    CHECK(out.above(s) == doctest::Approx(above).epsilon(1e-9));
+    CHECK(out.above(s) == approx(above).epsilon(1e-9));
   }
-  CHECK(mean_above(out.tail(), 0) == doctest::Approx(out.mean()).epsilon(1e-9));
+  CHECK(mean_above(out.tail(), 0) == approx(out.mean()).epsilon(1e-9));
 }
 
 constexpr const char* three_kinds =
@@ -96,12 +95,16 @@ TEST_CASE("simulated without crews and lemons: the closed form, whatever the rep
     const Outages outages = outages_of(with(three_kinds, "SHAPE", shape));
     const SparePlan plan = plan_spares(outages, simulate(outages, {.years = 4000, .threads = 4}));
     // 1 % of the hosts are out, which do not fail meanwhile.
-    CHECK(plan.simulated->mean == doctest::Approx(plan.out).epsilon(0.015));
+    CHECK(plan.simulated->mean == approx(plan.out).epsilon(0.015));
     for (const Level& level : plan.levels) {
       CAPTURE(level.target);
       CHECK(std::abs(static_cast<int>(*level.simulated) - static_cast<int>(level.spares)) <= 1);
-      CHECK(plan.simulated->crossings_per_year[level.spares] ==
-            doctest::Approx(level.shortages_per_year).epsilon(0.08));
+      // At a level of many out, fewer are left to fail: a third at 19 of 192, of which 16 by one
+      // cause.
+      const double ratio =
+          plan.simulated->crossings_per_year[level.spares] / level.shortages_per_year;
+      CHECK(ratio < 1.02);
+      CHECK(ratio > (level.spares < 10 ? 0.92 : 0.65));
     }
   }
 }
@@ -127,8 +130,8 @@ TEST_CASE("crews: machines and repairmen, solved as a birth and death process") 
       if (below < 0.999) quantile = k;
       below += p[k] / total;
     }
-    CHECK(simulated.mean == doctest::Approx(mean).epsilon(0.01));
-    CHECK(simulated.waiting == doctest::Approx(waiting).epsilon(0.05).scale(0.1));
+    CHECK(simulated.mean == approx(mean).epsilon(0.01));
+    CHECK(simulated.waiting == approx(waiting).epsilon(0.05).scale(0.1));
     CHECK(std::abs(static_cast<int>(enough_for(simulated.above, 0.999)) -
                    static_cast<int>(quantile)) <= 1);
   }
@@ -142,8 +145,7 @@ TEST_CASE("lemons: two kinds of hosts, each up and out in turn") {
   double mean = 0;
   for (const auto& [hosts, times] : {std::pair{144.0, 1.0}, std::pair{48.0, 9.0}})
     mean += hosts * per_hour * times * 72 / (1 + per_hour * times * 72);
-  CHECK(simulate(outages, {.years = 1000, .threads = 4}).mean ==
-        doctest::Approx(mean).epsilon(0.01));
+  CHECK(simulate(outages, {.years = 1000, .threads = 4}).mean == approx(mean).epsilon(0.01));
 }
 
 TEST_CASE("the pool stands where it serves most: no other spread leaves fewer hosts short") {
@@ -162,7 +164,7 @@ TEST_CASE("the pool stands where it serves most: no other spread leaves fewer ho
         best =
             std::min(best, mean_above(zone.tail(), a) + mean_above(zone.tail(), b) +
                                mean_above(zone.tail(), c) + mean_above(zone.tail(), n - a - b - c));
-  CHECK(plan.foreign == doctest::Approx(best).epsilon(1e-9));
+  CHECK(plan.foreign == approx(best).epsilon(1e-9));
   std::uint32_t sum = 0;
   for (const ZonePlan& z : plan.zones) sum += z.spares;
   CHECK(sum == n);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "plan/report/finding.hpp"
 
 namespace weft::plan::why {
@@ -44,8 +45,8 @@ constexpr const char* shared =
 TEST_CASE("two jobs on one uplink: twice as fast without the other, and with twice the rate") {
   const Answer answer = answer_of(shared);
   for (std::size_t job = 0; job < 2; ++job) {
-    CHECK(speed(answer, "no contention", job) == doctest::Approx(2));
-    CHECK(speed(answer, "links x 2", job) == doctest::Approx(2));
+    CHECK(speed(answer, "no contention", job) == approx(2));
+    CHECK(speed(answer, "links x 2", job) == approx(2));
   }
   REQUIRE(answer.findings.size() == 2);
   CHECK(answer.findings[0].find("2.00 times the least that its links allow") != std::string::npos);
@@ -65,12 +66,11 @@ TEST_CASE("the critical path of a step names the link that it waits for") {
   REQUIRE_FALSE(waits.links.empty());
   CHECK(waits.links[0].link == "nic:3->rtsw:0");
   const auto& dp = step.critical.communication_s[static_cast<std::size_t>(model::Dimension::dp)];
-  CHECK(waits.links[0].seconds ==
-        doctest::Approx(dp[static_cast<std::size_t>(model::Distance::zone)]));
+  CHECK(waits.links[0].seconds == approx(dp[static_cast<std::size_t>(model::Distance::zone)]));
   double sum =
       waits.other_links_s + waits.latency_s + waits.library_s + waits.no_path_s + waits.folded_s;
   for (const auto& [link, seconds] : waits.links) sum += seconds;
-  CHECK(sum == doctest::Approx(step.critical.total_s() - step.critical.compute_s).epsilon(1e-9));
+  CHECK(sum == approx(step.critical.total_s() - step.critical.compute_s).epsilon(1e-9));
 }
 
 TEST_CASE("cables between routers with a rate of their own are as much faster as NICs") {
@@ -82,7 +82,7 @@ TEST_CASE("cables between routers with a rate of their own are as much faster as
         "fabric: {{{}, latency: 0 s}}\ncollectives: {{cost: line_rate}}\n"
         "jobs: [{{name: a, collective: send_recv, bytes: 100 MB, gpus: 2, place: rack_order}}]\n",
         fabric));
-    CHECK(speed(answer, "links x 2") == doctest::Approx(2));
+    CHECK(speed(answer, "links x 2") == approx(2));
   }
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("a fault costs what the link has lost") {
       "collectives: {cost: line_rate}\n"
       "faults: [{kind: link_degraded, link: rtsw:0--ctsw:0, factor: 0.25}]\n"
       "jobs: [{name: a, collective: send_recv, bytes: 100 MB, gpus: 2, place: rack_order}]\n");
-  CHECK(speed(answer, "no faults") == doctest::Approx(4));
+  CHECK(speed(answer, "no faults") == approx(4));
   CHECK(answer.findings[0].ends_with("Most is gained with: no contention (4.00x)"));
 }
 
@@ -116,8 +116,8 @@ TEST_CASE("more QPs and no slow ranks gain what the scenario written so gains") 
   const double spread = time(base) / time(job(cable + slow, "scheme: e_ecmp, qps: 4"));
   CHECK(healed > 1.1);
   CHECK(std::abs(spread - 1) > 0.001);
-  CHECK(speed(base, "no slow ranks") == doctest::Approx(healed));
-  CHECK(speed(base, "QPs x 4") == doctest::Approx(spread));
+  CHECK(speed(base, "no slow ranks") == approx(healed));
+  CHECK(speed(base, "QPs x 4") == approx(spread));
   const Answer only = job("{kind: gpu_slow, gpu: 3, factor: 1.5}", "scheme: ecmp");
   CHECK(std::ranges::none_of(only.gains, [](auto& g) { return g.name == "no slow ranks"; }));
 }
@@ -164,7 +164,7 @@ TEST_CASE("the order of ranks gains what the scenario with place: fitted gains")
   const Answer bad = answer_of(text("place: list, ranks: [0, 2, 1, 3]"));
   const Answer good = answer_of(text("place: fitted"));
   const auto time = [](const Answer& answer) { return report::time_of(answer.base.jobs[0]); };
-  CHECK(speed(bad, "fitted order") == doctest::Approx(time(bad) / time(good)));
+  CHECK(speed(bad, "fitted order") == approx(time(bad) / time(good)));
   CHECK(speed(bad, "fitted order") > 1.05);
   CHECK(std::ranges::find(good.gains, "fitted order", &Answer::Gain::name) == good.gains.end());
 }

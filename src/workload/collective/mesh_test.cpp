@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/test_approx.hpp"
 #include "workload/collective/test_fabric.hpp"
 #include "workload/collective/test_kit.hpp"
 
@@ -51,7 +52,7 @@ TEST_CASE("an all-reduce over one mesh loads all of its cables alike") {
     const Cables bytes = bytes_inside(fabric, test::first_gpus(fabric, n));
     CHECK(bytes.size() == n * (n - 1));
     // Each rank sends 2 (n - 1) / n of the data, to n - 1 others.
-    for (const auto& [cable, sent] : bytes) CHECK(sent == doctest::Approx(2 * 56'000.0 / n));
+    for (const auto& [cable, sent] : bytes) CHECK(sent == approx(2 * 56'000.0 / n));
   }
 }
 
@@ -59,7 +60,7 @@ TEST_CASE("an all-reduce over several meshes loads the cables of each alike") {
   const Fabric fabric = test::make_fabric({.hosts = 3, .gpus = 8, .nics = 8, .is_mesh = true});
   const Cables bytes = bytes_inside(fabric, test::first_gpus(fabric, 24));
   CHECK(bytes.size() == 3 * 56);
-  for (const auto& [cable, sent] : bytes) CHECK(sent == doctest::Approx(bytes.begin()->second));
+  for (const auto& [cable, sent] : bytes) CHECK(sent == approx(bytes.begin()->second));
 }
 
 TEST_CASE("an all-to-all in a mesh uses the cables to all peers at once") {
@@ -91,8 +92,7 @@ TEST_CASE("meshes are those whose GPUs all have cables to each other, without an
 TEST_CASE("the fewer GPUs of a mesh take part, the fewer of their links do") {
   const System system = test::preset("mi300x");
   CHECK(ring_bytes_per_s(system, test::hosts_of(1, 8)) == system.link.ring);
-  CHECK(ring_bytes_per_s(system, test::hosts_of(1, 4)) ==
-        doctest::Approx(system.link.ring * 3 / 7));
+  CHECK(ring_bytes_per_s(system, test::hosts_of(1, 4)) == approx(system.link.ring * 3 / 7));
   CHECK(ring_bytes_per_s(system, test::hosts_of(1, 2)) == pair_bytes_per_s(system));
   const System h100 = test::preset("h100");
   CHECK(ring_bytes_per_s(h100, test::hosts_of(1, 2)) == h100.link.ring);
@@ -105,7 +105,7 @@ TEST_CASE("the machine under a mesh is known by its cables") {
   REQUIRE(system.has_value());
   CHECK(system->generation == Generation::xgmi);
   // Cables of 400 Gbps here, of 512 in the product.
-  CHECK(system->link.pair == doctest::Approx(test::preset("mi300x").link.pair * 400 / 512));
+  CHECK(system->link.pair == approx(test::preset("mi300x").link.pair * 400 / 512));
   CHECK(system->link.nvls == 0);
   // One rank a host has no such cable to use, and is of the same machine.
   const std::vector<NodeId> apart{fabric.gpus()[0], fabric.gpus()[8]};

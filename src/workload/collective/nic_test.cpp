@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "workload/collective/cost.hpp"
 #include "workload/collective/test_kit.hpp"
 
@@ -68,23 +69,23 @@ TEST_CASE("a card that a proxy thread drives is what InfiniBand was measured wit
   const auto latency_us = [](const System& system, Protocol protocol) {
     return predict(system, hosts_of(4, 8), {Op::all_reduce, "tree", protocol, 0})->latency / us;
   };
-  CHECK(latency_us(made, Protocol::ll) == doctest::Approx(latency_us(measured, Protocol::ll)));
+  CHECK(latency_us(made, Protocol::ll) == approx(latency_us(measured, Protocol::ll)));
   // 4 steps; Simple takes 2.8 times the software of LL, and the same hardware: 6.9 and 2.1 us.
   CHECK(latency_us(made, Protocol::simple) - latency_us(made, Protocol::ll) ==
-        doctest::Approx(4 * 1.8 * 6.9));
+        approx(4 * 1.8 * 6.9));
   const auto exchange_us = [](const System& system) {
     return predict(system, hosts_of(8, 8), {Op::all_to_all, "pairwise", Protocol::simple, 1e6})
                ->seconds() /
            us;
   };
-  CHECK(exchange_us(made) == doctest::Approx(exchange_us(measured)));
+  CHECK(exchange_us(made) == approx(exchange_us(measured)));
 }
 
 TEST_CASE("each part of a NIC counts as often as a call uses it") {
   // Up and down two levels: 6.8 us, 14 hops of 0.6 us, 4 steps of 0.2 + 2 x 0.15 + 1 us.
   const auto tree = predict(with("{attach: package, drive: event}"), hosts_of(4, 8),
                             {Op::all_reduce, "tree", Protocol::ll, 0});
-  CHECK(tree->latency / us == doctest::Approx(6.8 + 14 * 0.6 + 4 * 1.5));
+  CHECK(tree->latency / us == approx(6.8 + 14 * 0.6 + 4 * 1.5));
   // 56 peers of other hosts at 5 million messages a second.
   const auto exchange_us = [](const std::string& rate) {
     return predict(with("{drive: gpu, message_rate: " + rate + "}"), hosts_of(8, 8),
@@ -92,7 +93,7 @@ TEST_CASE("each part of a NIC counts as often as a call uses it") {
                ->latency /
            us;
   };
-  CHECK(exchange_us("5e6") - exchange_us("1e12") == doctest::Approx(56 / 5.0));
+  CHECK(exchange_us("5e6") - exchange_us("1e12") == approx(56 / 5.0));
 }
 
 TEST_CASE("integration buys much for small exchanges, nothing for large collectives") {

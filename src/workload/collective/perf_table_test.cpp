@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "workload/collective/test_kit.hpp"
 
 namespace weft::workload {
@@ -48,9 +49,8 @@ TEST_CASE("sizes of a sweep") {
 
 TEST_CASE("bandwidths follow from times") {
   for (const PerfRow& row : rows_of(request_of(8, 1 << 30))) {
-    CHECK(row.algbw_GBps ==
-          doctest::Approx(static_cast<double>(row.size_bytes) / row.time_us / 1e3));
-    CHECK(row.busbw_GBps == doctest::Approx(row.algbw_GBps * 1.75));
+    CHECK(row.algbw_GBps == approx(static_cast<double>(row.size_bytes) / row.time_us / 1e3));
+    CHECK(row.busbw_GBps == approx(row.algbw_GBps * 1.75));
     CHECK_FALSE(row.why.empty());
   }
 }
@@ -67,7 +67,7 @@ TEST_CASE("what is printed reads back") {
     CHECK(table->avg_busbw_GBps.has_value());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       CHECK(table->rows[i].size_bytes == rows[i].size_bytes);
-      CHECK(table->rows[i].time_us == doctest::Approx(rows[i].time_us).epsilon(1e-3));
+      CHECK(table->rows[i].time_us == approx(rows[i].time_us).epsilon(1e-3));
       CHECK(table->rows[i].in_place_time_us == table->rows[i].time_us);
       CHECK(std::abs(table->rows[i].busbw_GBps - rows[i].busbw_GBps) <= 0.00501);
     }
@@ -109,7 +109,7 @@ TEST_CASE("calibration by one row") {
   CHECK(anchor.size == 4_MiB);
   const auto fitted = calibrate(request_of(4 << 20, 4 << 20), anchor);
   if (!fitted) FAIL(fitted.error().text());
-  CHECK(rows_of(*fitted)[0].busbw_GBps == doctest::Approx(107.16).epsilon(1e-4));
+  CHECK(rows_of(*fitted)[0].busbw_GBps == approx(107.16).epsilon(1e-4));
   for (const std::string_view bad :
        {"", "4M", "4M=", "=3", "4M=0", "4M=-1", "4M=nan", "4M=1=2", "0=5", "x=5"})
     CHECK_FALSE(parse_anchor({bad, {}}));
@@ -125,7 +125,7 @@ TEST_CASE("times on the caller's fabric replace those of a fabric without limits
     CHECK(call.pick.algorithm == "ring");
     return 2 * call.cost.seconds();
   };
-  CHECK(rows_of(request)[2].busbw_GBps == doctest::Approx(full / 2));
+  CHECK(rows_of(request)[2].busbw_GBps == approx(full / 2));
   request.on_fabric = [](const PlannedCall&, double) -> Result<double> {
     return fail(Errc::infeasible, {}, "no path");
   };
@@ -188,13 +188,13 @@ TEST_CASE("a comparison joins equal sizes and sums up by band") {
   REQUIRE(table.has_value());
   auto pairs = compare(ours, *table);
   REQUIRE(pairs.size() == 2);
-  CHECK(pairs[1].error() == doctest::Approx(-0.1));
+  CHECK(pairs[1].error() == approx(-0.1));
   pairs = {{8, 10, 11}, {16, 10, 12}, {32, 10, 7}, {4 << 20, 10, 10}};
   const auto bands = errors_by_band(pairs);
   REQUIRE(bands.size() == 2);
   CHECK(bands[0].rows == 3);
-  CHECK(bands[0].median == doctest::Approx(0.2));
-  CHECK(bands[0].worst == doctest::Approx(0.3));
+  CHECK(bands[0].median == approx(0.2));
+  CHECK(bands[0].worst == approx(0.3));
   CHECK(bands[1].worst == 0);
   CHECK(contains(comparison_table(pairs), "-30.0 %"));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 
 namespace weft::workload {
 namespace {
@@ -42,7 +43,7 @@ double by_formula(const std::vector<double>& tau, const std::vector<double>& sta
 TEST_CASE("equal edges and starts: steps times tau") {
   for (const std::uint32_t n : {1u, 2u, 8u, 4096u}) {
     const std::vector<double> tau(n, 0.25), start(n, 3.0);
-    CHECK(ring_time(tau, start, 2 * n) == doctest::Approx(3.0 + 0.5 * n).epsilon(1e-14));
+    CHECK(ring_time(tau, start, 2 * n) == approx(3.0 + 0.5 * n).epsilon(1e-14));
     CHECK(ring_time(tau, start, 0) == 3.0);
   }
 }
@@ -51,10 +52,10 @@ TEST_CASE("one slow edge is passed by every chunk; one late rank is waited for o
   std::vector<double> tau(16, 1.0), start(16, 0.0);
   tau[5] = 2.0;
   // Edge 5 has 30 chunks to send; each of them finds it ready but for the first.
-  CHECK(ring_time(tau, start, 30) == doctest::Approx(60.0));
+  CHECK(ring_time(tau, start, 30) == approx(60.0));
   tau[5] = 1.0;
   start[7] = 4.0;
-  CHECK(ring_time(tau, start, 30) == doctest::Approx(34.0));
+  CHECK(ring_time(tau, start, 30) == approx(34.0));
 }
 
 TEST_CASE("random rings: closed form, term-by-term formula and recursion agree") {
@@ -70,8 +71,8 @@ TEST_CASE("random rings: closed form, term-by-term formula and recursion agree")
       s = rng.below(3) == 0 ? 0 : (ties ? static_cast<double>(rng.below(9)) : 9 * rng.uniform());
     const double expected = by_recursion(tau, start, steps);
     CAPTURE(round);
-    REQUIRE(by_formula(tau, start, steps) == doctest::Approx(expected).epsilon(1e-12));
-    REQUIRE(ring_time(tau, start, steps) == doctest::Approx(expected).epsilon(1e-12));
+    REQUIRE(by_formula(tau, start, steps) == approx(expected).epsilon(1e-12));
+    REQUIRE(ring_time(tau, start, steps) == approx(expected).epsilon(1e-12));
   }
 }
 
@@ -83,7 +84,7 @@ TEST_CASE("4,096 ranks: equal to the recursion, and quick") {
   const auto begin = std::chrono::steady_clock::now();
   const double got = ring_time(tau, start, 8190);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  CHECK(got == doctest::Approx(by_recursion(tau, start, 8190)).epsilon(1e-12));
+  CHECK(got == approx(by_recursion(tau, start, 8190)).epsilon(1e-12));
   MESSAGE("ring_time over 4,096 ranks: " << took.count() * 1e3 << " ms");
 #ifdef NDEBUG
   CHECK(took.count() < 0.05);  // ten times the figure it has to reach: machines are shared

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
 
 namespace weft::workload {
@@ -54,7 +55,7 @@ TEST_CASE("a system from a fabric") {
   CHECK(shape.gpus_per_host == 8);
   CHECK(shape.nics_per_host == fabric.nics_of(fabric.hosts()[0]).size());
   CHECK(network_bytes_per_s(*system, shape) ==
-        doctest::Approx(50e9 * system->nic_efficiency * shape.nics_per_host));
+        approx(50e9 * system->nic_efficiency * shape.nics_per_host));
 }
 
 TEST_CASE("groups that the model does not cover") {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/test_approx.hpp"
 #include "workload/collective/test_kit.hpp"
 
 namespace weft::workload {
@@ -52,7 +53,7 @@ TEST_CASE("time grows with size, from the hops alone to the bandwidth alone") {
     };
     const Terms empty = at(0);
     CHECK(empty.wire == 0);
-    CHECK(empty.seconds() == doctest::Approx(empty.launch + empty.latency));
+    CHECK(empty.seconds() == approx(empty.launch + empty.latency));
     double before = empty.seconds();
     for (double bytes = 1; bytes <= 0x1p50; bytes *= 2) {
       const Terms terms = at(bytes);
@@ -61,7 +62,7 @@ TEST_CASE("time grows with size, from the hops alone to the bandwidth alone") {
       before = terms.seconds();
     }
     const Terms full = at(collective_bytes_max);
-    CHECK(full.seconds() == doctest::Approx(full.wire).epsilon(1e-3));
+    CHECK(full.seconds() == approx(full.wire).epsilon(1e-3));
   }
 }
 
@@ -75,15 +76,15 @@ TEST_CASE("bandwidth in the limit") {
   };
   const GroupShape host = hosts_of(1, 8), pair = hosts_of(2, 8), four = hosts_of(4, 8);
   for (const Op op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::broadcast})
-    CHECK(busbw(host, op, "ring") == doctest::Approx(ring));
-  CHECK(busbw(host, Op::all_reduce, "nvls") == doctest::Approx(nvls * 14 / 9));
-  CHECK(busbw(host, Op::all_to_all, "pairwise") == doctest::Approx(ring));
+    CHECK(busbw(host, op, "ring") == approx(ring));
+  CHECK(busbw(host, Op::all_reduce, "nvls") == approx(nvls * 14 / 9));
+  CHECK(busbw(host, Op::all_to_all, "pairwise") == approx(ring));
 
   const double network = network_bytes_per_s(system, four);
-  CHECK(network == doctest::Approx(8 * 50e9 * system.nic_efficiency));
-  CHECK(busbw(hosts_of(4, 1), Op::all_reduce, "ring") == doctest::Approx(ring));  // 8 NICs a GPU
+  CHECK(network == approx(8 * 50e9 * system.nic_efficiency));
+  CHECK(busbw(hosts_of(4, 1), Op::all_reduce, "ring") == approx(ring));  // 8 NICs a GPU
   // A ring between hosts takes the slower of NVLink and all NICs.
-  CHECK(busbw(four, Op::all_reduce, "ring") == doctest::Approx(std::min(ring, network)));
+  CHECK(busbw(four, Op::all_reduce, "ring") == approx(std::min(ring, network)));
   // A pair of hosts sends each byte once; four send it twice, n/(n-1) over the ring's factor.
   const double halves = busbw(four, Op::all_reduce, "nvls_tree") / (network * 31 / 32);
   CHECK(halves < 1);
@@ -104,9 +105,9 @@ TEST_CASE("a larger NVLink domain starts later and gives each GPU a little less"
     before = terms(gpus).latency;
   }
   // By hand: 37.5 us * 9^0.8; (1 + 1/72) GB at 545 GB/s / 9^0.078.
-  CHECK(terms(72).latency == doctest::Approx(217.5e-6).epsilon(1e-3));
-  CHECK(terms(72).wire == doctest::Approx(2.208e-3).epsilon(1e-3));
-  CHECK(terms(8).wire == doctest::Approx(1.125e9 / 545e9));
+  CHECK(terms(72).latency == approx(217.5e-6).epsilon(1e-3));
+  CHECK(terms(72).wire == approx(2.208e-3).epsilon(1e-3));
+  CHECK(terms(8).wire == approx(1.125e9 / 545e9));
 }
 
 TEST_CASE("an all-to-all costs more with every peer") {
@@ -115,10 +116,10 @@ TEST_CASE("an all-to-all costs more with every peer") {
     return predict(system, hosts_of(hosts, 8), {Op::all_to_all, "pairwise", Protocol::simple, 1e6})
         .value();
   };
-  CHECK((terms(8).latency - terms(2).latency) / 1e-6 == doctest::Approx(48 * 0.7));
+  CHECK((terms(8).latency - terms(2).latency) / 1e-6 == approx(48 * 0.7));
   // Two hosts: half of the data leaves through NICs that have it for themselves.
   const double network = network_bytes_per_s(system, hosts_of(2, 8));
-  CHECK(terms(2).wire == doctest::Approx(8 * 1e6 / 2 / network));
+  CHECK(terms(2).wire == approx(8 * 1e6 / 2 / network));
   CHECK(terms(32).wire > 8 * 1e6 * 31 / 32 / network * 1.2);
 }
 
@@ -131,10 +132,10 @@ TEST_CASE("a step over the network depends on the protocol") {
   const auto per_step = [&](const std::string& algorithm, Protocol protocol) {
     return (latency(algorithm, protocol, 2_us) - latency(algorithm, protocol, 1_us)) / 1e-6;
   };
-  CHECK(per_step("tree", Protocol::ll) == doctest::Approx(4));  // up and down two levels
-  CHECK(per_step("tree", Protocol::simple) == doctest::Approx(4 * 2.8));
-  CHECK(per_step("ring", Protocol::simple) == doctest::Approx(6 * 2.8));
-  CHECK(per_step("nvls_tree", Protocol::simple) == doctest::Approx(4 * 2.8));
+  CHECK(per_step("tree", Protocol::ll) == approx(4));  // up and down two levels
+  CHECK(per_step("tree", Protocol::simple) == approx(4 * 2.8));
+  CHECK(per_step("ring", Protocol::simple) == approx(6 * 2.8));
+  CHECK(per_step("nvls_tree", Protocol::simple) == approx(4 * 2.8));
 }
 
 TEST_CASE("the network's bandwidth is an input") {
@@ -143,17 +144,17 @@ TEST_CASE("the network's bandwidth is an input") {
   const double full = predict(system, hosts_of(4, 8), call).value().seconds();
   const double network = network_bytes_per_s(system, hosts_of(4, 8));
   const double half = predict(system, hosts_of(4, 8), call, network / 2).value().seconds();
-  CHECK(half / full == doctest::Approx(2).epsilon(0.02));
+  CHECK(half / full == approx(2).epsilon(0.02));
   CHECK_FALSE(predict(system, hosts_of(4, 8), call, 0.0));
   CHECK_FALSE(predict(system, hosts_of(4, 8), call, std::nan("")));
 }
 
 TEST_CASE("a combination with p = 1 is a sum, with large p the larger") {
-  CHECK(Terms{1, 2, 3, 1}.seconds() == doctest::Approx(6));
-  CHECK(Terms{0, 2, 3, 50}.seconds() == doctest::Approx(3));
-  CHECK(Terms{0, 4, 9, 0.5}.seconds() == doctest::Approx(25));  // (2 + 3)^2
+  CHECK(Terms{1, 2, 3, 1}.seconds() == approx(6));
+  CHECK(Terms{0, 2, 3, 50}.seconds() == approx(3));
+  CHECK(Terms{0, 4, 9, 0.5}.seconds() == approx(25));  // (2 + 3)^2
   CHECK(Terms{1, 0, 0, 0.5}.seconds() == 1);
-  CHECK(Terms{0, 1e-300, 1e300, 0.5}.seconds() == doctest::Approx(1e300));
+  CHECK(Terms{0, 1e-300, 1e300, 0.5}.seconds() == approx(1e300));
 }
 
 TEST_CASE("calibration meets its row and moves nothing but the latency") {
@@ -169,7 +170,7 @@ TEST_CASE("calibration meets its row and moves nothing but the latency") {
     const System before = preset("h200");
     const auto after = calibrate(before, row.shape, call, row.seconds);
     if (!after) FAIL(after.error().text());
-    CHECK(seconds(*after, row.shape, call) == doctest::Approx(row.seconds).epsilon(1e-6));
+    CHECK(seconds(*after, row.shape, call) == approx(row.seconds).epsilon(1e-6));
     CHECK(after->link.ring == before.link.ring);
     if (row.shape.hosts == 1) CHECK(after->network_latency == before.network_latency);
     if (row.shape.hosts > 1) CHECK(after->host_latency == before.host_latency);

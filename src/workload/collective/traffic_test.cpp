@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/test_approx.hpp"
 #include "workload/collective/algorithm.hpp"
 #include "workload/collective/double_tree.hpp"
 #include "workload/collective/test_fabric.hpp"
@@ -73,8 +74,8 @@ Traffic build(const Fabric& fabric, const Request& request) {
 void check_each_sends(const Traffic& traffic, const Request& request, double bytes) {
   const Sums sums = sums_of(edges_of(traffic));
   for (const NodeId gpu : request.ranks) {
-    CHECK(sums.sent.at(gpu) == doctest::Approx(bytes).epsilon(1e-12));
-    CHECK(sums.received.at(gpu) == doctest::Approx(bytes).epsilon(1e-12));
+    CHECK(sums.sent.at(gpu) == approx(bytes).epsilon(1e-12));
+    CHECK(sums.received.at(gpu) == approx(bytes).epsilon(1e-12));
   }
 }
 
@@ -196,9 +197,9 @@ TEST_CASE("halving-doubling: 2 (p-1)/p S for powers of two, whole data more wher
   const Traffic traffic = build(fabric, odd);
   const Sums sums = sums_of(edges_of(traffic));
   CHECK(traffic.stages.size() == 8);
-  CHECK(sums.sent.at(odd.ranks[8]) == doctest::Approx(1e6));
-  CHECK(sums.sent.at(odd.ranks[9]) == doctest::Approx(1e6 * (1 + 14.0 / 8)));
-  CHECK(sums.sent.at(odd.ranks[10]) == doctest::Approx(1e6 * 14 / 8));
+  CHECK(sums.sent.at(odd.ranks[8]) == approx(1e6));
+  CHECK(sums.sent.at(odd.ranks[9]) == approx(1e6 * (1 + 14.0 / 8)));
+  CHECK(sums.sent.at(odd.ranks[10]) == approx(1e6 * 14 / 8));
 }
 
 TEST_CASE("a ring's channel stays on its NIC, and borrows it where another GPU comes last") {
@@ -216,9 +217,9 @@ TEST_CASE("a ring's channel stays on its NIC, and borrows it where another GPU c
                             gpu(6)});
   CHECK(traffic.stages[0].chains[2].steps == 14);
   for (const Chain& chain : traffic.stages[0].chains)
-    for (const Edge& e : chain.edges) CHECK(e.bytes == doctest::Approx(8e6 * 2 * 7 / 8 / 4));
+    for (const Edge& e : chain.edges) CHECK(e.bytes == approx(8e6 * 2 * 7 / 8 / 4));
   for (const auto& [host, bytes] : network_sums(fabric, traffic).sent)
-    CHECK(bytes == doctest::Approx(8e6 * 2 * 7 / 8));
+    CHECK(bytes == approx(8e6 * 2 * 7 / 8));
   // 14 edges in a row of a ring whose network edges are 2 of 8: two laps less two inside a host.
   CHECK(traffic.stages[0].latency_steps == 4);
   CHECK(traffic.stages[0].inner_steps == 10);
@@ -305,7 +306,7 @@ TEST_CASE("tree: 2 (N-1) S between N hosts in all, at most 2 S out of and into e
       total += bytes;
     }
     for (const auto& [host, bytes] : sums.received) CHECK(bytes <= 2 * 6e6 * (1 + 1e-12));
-    CHECK(total == doctest::Approx(2 * (hosts - 1) * 6e6));
+    CHECK(total == approx(2 * (hosts - 1) * 6e6));
   }
 }
 
@@ -313,10 +314,10 @@ TEST_CASE("tree broadcast: the root sends the data, every other host takes it in
   const Fabric fabric = make_fabric({.hosts = 9, .gpus = 2, .nics = 2});
   const Request request = request_of(fabric, Op::broadcast, "tree", 18, 4e6);
   const Sums sums = network_sums(fabric, build(fabric, request));
-  CHECK(sums.sent.at(fabric.hosts()[0]) == doctest::Approx(4e6));
+  CHECK(sums.sent.at(fabric.hosts()[0]) == approx(4e6));
   CHECK(!sums.received.contains(fabric.hosts()[0]));
   for (std::size_t h = 1; h < 9; ++h) {
-    CHECK(sums.received.at(fabric.hosts()[h]) == doctest::Approx(4e6));
+    CHECK(sums.received.at(fabric.hosts()[h]) == approx(4e6));
     if (sums.sent.contains(fabric.hosts()[h]))
       CHECK(sums.sent.at(fabric.hosts()[h]) <= 4e6 * (1 + 1e-12));
   }
@@ -326,12 +327,12 @@ TEST_CASE("nvls moves 1 + 1/n of the data each way, split over the switches by r
   const Fabric fabric = make_fabric({.hosts = 1, .gpus = 8, .nics = 1, .nvswitches = 4});
   const Request request = request_of(fabric, Op::all_reduce, "nvls", 8, 8e6);
   check_each_sends(build(fabric, request), request, 9e6);
-  for (const Edge& e : edges_of(build(fabric, request))) CHECK(e.bytes == doctest::Approx(9e6 / 4));
+  for (const Edge& e : edges_of(build(fabric, request))) CHECK(e.bytes == approx(9e6 / 4));
 
   const Sums gather =
       sums_of(edges_of(build(fabric, request_of(fabric, Op::all_gather, "nvls", 8, 8e6))));
-  CHECK(gather.sent.at(request.ranks[3]) == doctest::Approx(1e6));
-  CHECK(gather.received.at(request.ranks[3]) == doctest::Approx(8e6));
+  CHECK(gather.sent.at(request.ranks[3]) == approx(1e6));
+  CHECK(gather.received.at(request.ranks[3]) == approx(8e6));
 }
 
 TEST_CASE("nvls_tree: trees between hosts, S (1 + 1/k) at each of k heads") {
@@ -344,9 +345,9 @@ TEST_CASE("nvls_tree: trees between hosts, S (1 + 1/k) at each of k heads") {
     if (fabric.host_of(e.from) != fabric.host_of(e.to)) network += e.bytes;
     if (fabric.kind(e.to) == model::NodeKind::nvswitch) to_switch[e.from] += e.bytes;
   }
-  CHECK(network == doctest::Approx(2 * 4 * 4e6));
+  CHECK(network == approx(2 * 4 * 4e6));
   CHECK(to_switch.size() == 20);
-  for (const auto& [gpu, bytes] : to_switch) CHECK(bytes == doctest::Approx(5e6));
+  for (const auto& [gpu, bytes] : to_switch) CHECK(bytes == approx(5e6));
 }
 
 TEST_CASE("sharp: each channel's edges are a tree of cables that carries the data once each way") {
@@ -361,7 +362,7 @@ TEST_CASE("sharp: each channel's edges are a tree of cables that carries the dat
       for (const Edge& e : chain.edges) {
         nodes.insert({e.from, e.to});
         CHECK(directed.insert({e.from, e.to}).second);
-        CHECK(e.bytes == doctest::Approx(1e6));
+        CHECK(e.bytes == approx(1e6));
       }
       CHECK(directed.size() == 2 * (nodes.size() - 1));
       for (const auto& [a, b] : directed) CHECK(directed.contains({b, a}));

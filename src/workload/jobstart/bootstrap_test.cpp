@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/test_approx.hpp"
+
 namespace weft::workload {
 namespace {
-
-using doctest::Approx;
 
 // Times in microseconds that are easy to add up: an entry takes 1 us.
 BootstrapModel round_model() {
@@ -30,11 +30,11 @@ BootstrapModel round_model() {
 //   exchange  2 x 3 steps x (5 + 5 + 1)
 TEST_CASE("bootstrap of four ranks, added up by hand") {
   const BootstrapTime t = bootstrap_time(round_model(), {.ranks = 4}, 10_us);
-  CHECK(t.store_s == Approx(38e-6).epsilon(1e-12));
-  CHECK(t.root_s == Approx(84e-6).epsilon(1e-12));
-  CHECK(t.connect_s == Approx(10e-6).epsilon(1e-12));
-  CHECK(t.exchange_s == Approx(66e-6).epsilon(1e-12));
-  CHECK(t.total_s() == Approx(198e-6).epsilon(1e-12));
+  CHECK(t.store_s == approx(38e-6).epsilon(1e-12));
+  CHECK(t.root_s == approx(84e-6).epsilon(1e-12));
+  CHECK(t.connect_s == approx(10e-6).epsilon(1e-12));
+  CHECK(t.exchange_s == approx(66e-6).epsilon(1e-12));
+  CHECK(t.total_s() == approx(198e-6).epsilon(1e-12));
 }
 
 TEST_CASE("several roots divide the root's work, the ring stays as long") {
@@ -42,8 +42,8 @@ TEST_CASE("several roots divide the root's work, the ring stays as long") {
   const BootstrapTime one = bootstrap_time(model, {.ranks = 10}, 10_us);
   model.ranks_per_root = 4;  // 3 roots of 4, 4 and 2 ranks
   const BootstrapTime three = bootstrap_time(model, {.ranks = 10}, 10_us);
-  CHECK(three.root_s == Approx((15 + 5 * 3 + 4 * 13 + 5) * 1e-6).epsilon(1e-12));
-  CHECK(one.root_s == Approx((15 + 10 * 3 + 10 * 13 + 5) * 1e-6).epsilon(1e-12));
+  CHECK(three.root_s == approx((15 + 5 * 3 + 4 * 13 + 5) * 1e-6).epsilon(1e-12));
+  CHECK(one.root_s == approx((15 + 10 * 3 + 10 * 13 + 5) * 1e-6).epsilon(1e-12));
   CHECK(three.exchange_s == one.exchange_s);
   CHECK(three.store_s == one.store_s);
   model.ranks_per_root = 10;
@@ -56,14 +56,14 @@ TEST_CASE("both ways round takes half the steps, a tree the logarithm") {
     model.exchange = how;
     return bootstrap_time(model, {.ranks = ranks}, 10_us).exchange_s * 1e6 / 2;
   };
-  CHECK(exchange(BootstrapExchange::ring, 9) == Approx(8 * 11));
-  CHECK(exchange(BootstrapExchange::both_ways, 9) == Approx(4 * 11));
-  CHECK(exchange(BootstrapExchange::both_ways, 10) == Approx(5 * 11));
-  CHECK(exchange(BootstrapExchange::tree, 8) == Approx(3 * 10 + 7));
-  CHECK(exchange(BootstrapExchange::tree, 9) == Approx(4 * 10 + 8));
+  CHECK(exchange(BootstrapExchange::ring, 9) == approx(8 * 11));
+  CHECK(exchange(BootstrapExchange::both_ways, 9) == approx(4 * 11));
+  CHECK(exchange(BootstrapExchange::both_ways, 10) == approx(5 * 11));
+  CHECK(exchange(BootstrapExchange::tree, 8) == approx(3 * 10 + 7));
+  CHECK(exchange(BootstrapExchange::tree, 9) == approx(4 * 10 + 8));
   for (const BootstrapExchange how :
        {BootstrapExchange::ring, BootstrapExchange::both_ways, BootstrapExchange::tree})
-    CHECK(exchange(how, 2) == Approx(11));
+    CHECK(exchange(how, 2) == approx(11));
 }
 
 // The rule behind "steps": who knows whom after each step, simulated for every size to 65.
@@ -100,7 +100,7 @@ TEST_CASE("steps suffice for all ranks to know all others, and one less does not
       BootstrapModel model = base;
       model.exchange = how;
       const double us = bootstrap_time(model, {.ranks = n}, {}).exchange_s * 1e6;
-      CHECK(us == Approx(static_cast<double>(steps_until_known(how, n))));
+      CHECK(us == approx(static_cast<double>(steps_until_known(how, n))));
     }
 }
 
@@ -123,11 +123,11 @@ TEST_CASE("job start at 16,384 ranks") {
                          Communicators{128, 128}};
   BootstrapModel model;
   const BootstrapTime world = bootstrap_time(model, kinds[0], 6_us);
-  CHECK(world.store_s == Approx(0.327686));
-  CHECK(world.root_s == Approx(16'384 * 46e-6 + 12e-6));
-  CHECK(world.exchange_s == Approx(3 * 16'383 * 23.008e-6));
+  CHECK(world.store_s == approx(0.327686));
+  CHECK(world.root_s == approx(16'384 * 46e-6 + 12e-6));
+  CHECK(world.exchange_s == approx(3 * 16'383 * 23.008e-6));
   const BootstrapTime job = job_bootstrap_time(model, kinds, 6_us);
-  CHECK(job.store_s == Approx(4 * (16'384 * 20e-6 + 6e-6)));
+  CHECK(job.store_s == approx(4 * (16'384 * 20e-6 + 6e-6)));
   MESSAGE("one root, ring: store " << job.store_s << " root " << job.root_s << " exchange "
                                    << job.exchange_s << " total " << job.total_s()
                                    << " s; world alone " << world.total_s() << " s");

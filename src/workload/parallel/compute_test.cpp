@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/test_approx.hpp"
 #include "workload/parallel/test_kit.hpp"
 
 namespace weft::workload {
@@ -44,7 +45,7 @@ TEST_CASE("kernels add up to the model's FLOPs, whatever the split") {
           tokens * (flops_per_token(spec, plan.sequence, FlopConvention::causal) +
                     again(spec, plan.sequence));
       CAPTURE(name);
-      CHECK(step_flops(spec, plan) == doctest::Approx(expected).epsilon(1e-3));  // but norms
+      CHECK(step_flops(spec, plan) == approx(expected).epsilon(1e-3));  // but norms
     }
 }
 
@@ -54,7 +55,7 @@ TEST_CASE("experts add up too, over expert parallelism") {
     const TrainingPlan plan{.tp = 2, .dp = 16, .ep = ep, .sequence = 4096};
     const double expected =
         4096 * (flops_per_token(spec, 4096, FlopConvention::causal) + again(spec, 4096));
-    CHECK(step_flops(spec, plan) == doctest::Approx(expected).epsilon(2e-3));
+    CHECK(step_flops(spec, plan) == approx(expected).epsilon(2e-3));
   }
 }
 
@@ -64,8 +65,7 @@ TEST_CASE("full recomputation is one more forward") {
   const double forward = total_flops(layer_kernels(spec, plan, 0, Pass::forward));
   const double backward = total_flops(layer_kernels(spec, plan, 0, Pass::backward));
   plan.recompute = Recompute::full;
-  CHECK(total_flops(layer_kernels(spec, plan, 0, Pass::backward)) ==
-        doctest::Approx(forward + backward));
+  CHECK(total_flops(layer_kernels(spec, plan, 0, Pass::backward)) == approx(forward + backward));
 }
 
 Kernel gemm(double m, double n, double k) {
@@ -87,7 +87,7 @@ TEST_CASE("a GEMM's time: tiles, waves, depth and memory") {
   };
   // 132 tiles of 128 x 256 are one full wave, one more begins a second.
   const double full = share(128 * 12, 256 * 11, 4096);
-  CHECK(full == doctest::Approx(4096.0 / (4096 + 128)).epsilon(1e-6));
+  CHECK(full == approx(4096.0 / (4096 + 128)).epsilon(1e-6));
   CHECK(share(128 * 12 + 1, 256 * 11, 4096) < 0.75 * full);
   CHECK(share(128 * 12, 256 * 11, 256) < share(128 * 12, 256 * 11, 1024));
   // One row: bound by reading the weights.
@@ -147,7 +147,7 @@ TEST_CASE("the optimizer is bound by memory") {
   const GpuSpec gpu = h100();
   const double bytes = 1e9 * 4 + 1e8 * (4 + 30);
   CHECK(optimizer_seconds(1e9, 1e8, {}, gpu) ==
-        doctest::Approx(bytes / (0.7 * gpu.memory_bytes_per_s)).epsilon(0.01));
+        approx(bytes / (0.7 * gpu.memory_bytes_per_s)).epsilon(0.01));
 }
 
 TEST_CASE("a recommendation model's FLOPs") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/test_approx.hpp"
 #include "workload/parallel/test_kit.hpp"
 
 namespace weft::workload {
@@ -14,12 +15,12 @@ TEST_CASE("a GPT layer stores 32 bytes per token and hidden element") {
   const TransformerSpec spec = preset("megatron-177b");
   TrainingPlan plan{.tp = 8, .micro_batch = 2, .recompute = Recompute::none};
   const double sbh = 4096.0 * 2 * 12288;
-  CHECK(activation_bytes(spec, plan, 0) == doctest::Approx(32 * sbh / 8).epsilon(1e-12));
+  CHECK(activation_bytes(spec, plan, 0) == approx(32 * sbh / 8).epsilon(1e-12));
   plan.recompute = Recompute::full;
-  CHECK(activation_bytes(spec, plan, 0) == doctest::Approx(2 * sbh / 8).epsilon(1e-12));
+  CHECK(activation_bytes(spec, plan, 0) == approx(2 * sbh / 8).epsilon(1e-12));
   // Norms' outputs (4) and the activation function's (8) are computed again.
   plan.recompute = Recompute::selective;
-  CHECK(activation_bytes(spec, plan, 0) == doctest::Approx(20 * sbh / 8).epsilon(1e-12));
+  CHECK(activation_bytes(spec, plan, 0) == approx(20 * sbh / 8).epsilon(1e-12));
 }
 
 // Rajbhandari et al.: 16 bytes per parameter with bf16 and FP32 gradients are 2 + 4 + 12 here.
@@ -31,16 +32,16 @@ TEST_CASE("model states by ZeRO stage") {
     plan.zero = zero;
     return memory_use(spec, plan);
   };
-  CHECK(use(ZeroStage::none).parameters == doctest::Approx(2 * n));
-  CHECK(use(ZeroStage::none).gradients == doctest::Approx(4 * n));
-  CHECK(use(ZeroStage::none).optimizer == doctest::Approx(12 * n));
-  CHECK(use(ZeroStage::optimizer).optimizer == doctest::Approx(12 * n / 16));
-  CHECK(use(ZeroStage::optimizer).gradients == doctest::Approx(4 * n));
-  CHECK(use(ZeroStage::gradients).gradients == doctest::Approx(4 * n * (1.0 / 16 + 2.0 / 32)));
-  CHECK(use(ZeroStage::parameters).parameters == doctest::Approx(2 * n * (1.0 / 16 + 2.0 / 32)));
+  CHECK(use(ZeroStage::none).parameters == approx(2 * n));
+  CHECK(use(ZeroStage::none).gradients == approx(4 * n));
+  CHECK(use(ZeroStage::none).optimizer == approx(12 * n));
+  CHECK(use(ZeroStage::optimizer).optimizer == approx(12 * n / 16));
+  CHECK(use(ZeroStage::optimizer).gradients == approx(4 * n));
+  CHECK(use(ZeroStage::gradients).gradients == approx(4 * n * (1.0 / 16 + 2.0 / 32)));
+  CHECK(use(ZeroStage::parameters).parameters == approx(2 * n * (1.0 / 16 + 2.0 / 32)));
   // fp8 sums gradients in bf16.
   plan.precision = Precision::fp8;
-  CHECK(use(ZeroStage::none).gradients == doctest::Approx(2 * n));
+  CHECK(use(ZeroStage::none).gradients == approx(2 * n));
 }
 
 TEST_CASE("more of any dimension never needs more memory, more of a micro-batch never less") {
@@ -74,11 +75,11 @@ TEST_CASE("micro-batches in flight") {
   const TransformerSpec spec = preset("llama3-405b");
   TrainingPlan plan{.tp = 8, .pp = 16, .dp = 16, .batch = 2048, .sequence = 8192};
   const double layer = activation_bytes(spec, plan, 0);
-  CHECK(memory_use(spec, plan).activations == doctest::Approx(16 * 7 * layer).epsilon(0.15));
+  CHECK(memory_use(spec, plan).activations == approx(16 * 7 * layer).epsilon(0.15));
   // Interleaved: all of the pipeline and (PP - 1) / V more (Narayanan et al., 2.2).
   plan.vp = 8;
   const double interleaved = memory_use(spec, plan).activations;
-  CHECK(interleaved == doctest::Approx((126 + 15.0) * layer).epsilon(0.15));
+  CHECK(interleaved == approx((126 + 15.0) * layer).epsilon(0.15));
   CHECK(interleaved > 126 * layer * 0.99);
   // Few micro-batches bound what can be held.
   plan = {.tp = 8, .pp = 16, .dp = 1024, .batch = 2048, .sequence = 8192};
@@ -95,9 +96,9 @@ TEST_CASE("micro-batches in flight, where the stages do not divide them") {
   const double layer = activation_bytes(spec, plan, 0);
   const MemoryUse use = memory_use(spec, plan);
   CHECK(use.stage == 0);
-  CHECK(use.activations == doctest::Approx(12 * layer));
+  CHECK(use.activations == approx(12 * layer));
   plan.batch = 3;
-  CHECK(memory_use(spec, plan).activations == doctest::Approx(6 * layer).epsilon(0.05));
+  CHECK(memory_use(spec, plan).activations == approx(6 * layer).epsilon(0.05));
 }
 
 TEST_CASE("published plans fit their GPUs") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/test_approx.hpp"
 #include "workload/parallel/test_kit.hpp"
 
 namespace weft::workload {
@@ -31,8 +32,8 @@ TEST_CASE("parameters are the published totals") {
   for (const Total& total : totals) {
     CAPTURE(total.name);
     const TransformerSpec spec = preset(total.name);
-    CHECK(spec.parameters() == doctest::Approx(total.all).epsilon(total.tolerance));
-    CHECK(spec.active_parameters() == doctest::Approx(total.active).epsilon(total.tolerance));
+    CHECK(spec.parameters() == approx(total.all).epsilon(total.tolerance));
+    CHECK(spec.active_parameters() == approx(total.active).epsilon(total.tolerance));
   }
 }
 
@@ -40,9 +41,9 @@ TEST_CASE("parameters are the published totals") {
 TEST_CASE("conventions of counting FLOPs") {
   const TransformerSpec spec = preset("llama3-405b");
   const auto giga = [&](FlopConvention count) { return flops_per_token(spec, 8192, count) / 1e9; };
-  CHECK(giga(FlopConvention::six_n) == doctest::Approx(2435).epsilon(1e-3));
-  CHECK(giga(FlopConvention::causal) == doctest::Approx(2524).epsilon(1e-3));
-  CHECK(giga(FlopConvention::full) == doctest::Approx(2625).epsilon(1e-3));
+  CHECK(giga(FlopConvention::six_n) == approx(2435).epsilon(1e-3));
+  CHECK(giga(FlopConvention::causal) == approx(2524).epsilon(1e-3));
+  CHECK(giga(FlopConvention::full) == approx(2625).epsilon(1e-3));
 }
 
 // Narayanan et al., SC 2021: 72 L h^2 (1 + s / 6h + V / 12 L h) per token, attention in full.
@@ -53,8 +54,7 @@ TEST_CASE("full FLOPs of a GPT are Megatron's closed form") {
     const double h = spec.hidden;
     const double closed = 72 * l * h * h * (1 + 4096 / (6 * h) + spec.vocabulary / (12 * l * h));
     // Norms have parameters too, and no product: 1e-4 of the whole.
-    CHECK(flops_per_token(spec, 4096, FlopConvention::full) ==
-          doctest::Approx(closed).epsilon(1e-3));
+    CHECK(flops_per_token(spec, 4096, FlopConvention::full) == approx(closed).epsilon(1e-3));
   }
 }
 
@@ -63,10 +63,10 @@ TEST_CASE("causal FLOPs fit published pairs of TFLOP/s and tokens/s") {
   const auto tera = [](const char* name, std::uint32_t sequence, double tokens) {
     return flops_per_token(preset(name), sequence, FlopConvention::causal) * tokens / 1e12;
   };
-  CHECK(tera("deepseek-v3", 4096, 1297) == doctest::Approx(338).epsilon(0.005));
-  CHECK(tera("qwen3-235b-a22b", 4096, 1575) == doctest::Approx(233).epsilon(0.005));
-  CHECK(tera("llama3-8b", 8192, 14451) == doctest::Approx(744).epsilon(0.005));
-  CHECK(tera("llama3-70b", 8192, 1602) == doctest::Approx(719).epsilon(0.005));
+  CHECK(tera("deepseek-v3", 4096, 1297) == approx(338).epsilon(0.005));
+  CHECK(tera("qwen3-235b-a22b", 4096, 1575) == approx(233).epsilon(0.005));
+  CHECK(tera("llama3-8b", 8192, 14451) == approx(744).epsilon(0.005));
+  CHECK(tera("llama3-70b", 8192, 1602) == approx(719).epsilon(0.005));
 }
 
 TEST_CASE("own models from a map") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/test_approx.hpp"
 #include "workload/parallel/memory.hpp"
 #include "workload/parallel/stages.hpp"
 
@@ -263,7 +264,7 @@ TEST_CASE("held parameters of all ranks are the model's") {
     }
     // Tied embeddings stand on both ends; the last norm is not counted in a chunk.
     const double tied = spec.tied_embeddings ? spec.embedding_parameters() : 0;
-    CHECK(sum == doctest::Approx(spec.parameters() + tied - spec.hidden).epsilon(1e-12));
+    CHECK(sum == approx(spec.parameters() + tied - spec.hidden).epsilon(1e-12));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/test_approx.hpp"
 #include "workload/parallel/estimate.hpp"
 #include "workload/parallel/test_kit.hpp"
 
@@ -43,9 +44,9 @@ TEST_CASE("traffic of Llama 3 405B") {
   REQUIRE(cost.chunks.size() == 128);
   const model::ChunkCost& chunk = cost.chunk(3, 4);  // one layer
   CHECK(bytes(chunk.gather, Dimension::dp, CollectiveOp::all_gather) ==
-        doctest::Approx(0.797e9).epsilon(0.002));
+        approx(0.797e9).epsilon(0.002));
   CHECK(bytes(chunk.reduce, Dimension::dp, CollectiveOp::reduce_scatter) ==
-        doctest::Approx(1.594e9).epsilon(0.002));
+        approx(1.594e9).epsilon(0.002));
   REQUIRE(chunk.forward.comms.size() == 2);
   CHECK(chunk.forward.comms[0].bytes == 8192.0 * 16384 * 2);
   CHECK(chunk.forward.comms[0].calls == 2);
@@ -80,28 +81,26 @@ TEST_CASE("each ZeRO stage has its collectives in their place") {
                       2;  // 4 B of each parameter
   const model::ChunkCost none = chunk(ZeroStage::none);
   CHECK(none.gather.empty());
-  CHECK(bytes(none.reduce, Dimension::dp, CollectiveOp::all_reduce) == doctest::Approx(held));
+  CHECK(bytes(none.reduce, Dimension::dp, CollectiveOp::all_reduce) == approx(held));
   const model::ChunkCost optimizer = chunk(ZeroStage::optimizer);
-  CHECK(bytes(optimizer.reduce, Dimension::dp, CollectiveOp::reduce_scatter) ==
-        doctest::Approx(held));
+  CHECK(bytes(optimizer.reduce, Dimension::dp, CollectiveOp::reduce_scatter) == approx(held));
   const model::ChunkCost gradients = chunk(ZeroStage::gradients);
   CHECK(gradients.reduce.empty());
-  CHECK(bytes(gradients.gather, Dimension::dp, CollectiveOp::all_gather) ==
-        doctest::Approx(held / 2));
+  CHECK(bytes(gradients.gather, Dimension::dp, CollectiveOp::all_gather) == approx(held / 2));
   CHECK(bytes(gradients.backward.comms, Dimension::dp, CollectiveOp::reduce_scatter) ==
-        doctest::Approx(held));
+        approx(held));
   const model::ChunkCost parameters = chunk(ZeroStage::parameters);
   CHECK(parameters.gather.empty());
   CHECK(bytes(parameters.forward.comms, Dimension::dp, CollectiveOp::all_gather) ==
-        doctest::Approx(held / 2));
+        approx(held / 2));
   CHECK(bytes(parameters.backward.comms, Dimension::dp, CollectiveOp::all_gather) ==
-        doctest::Approx(held / 2));
+        approx(held / 2));
   // fp8: one byte of a parameter, two of a gradient.
   plan.precision = Precision::fp8;
   CHECK(bytes(chunk(ZeroStage::optimizer).gather, Dimension::dp, CollectiveOp::all_gather) ==
-        doctest::Approx(held / 4));
+        approx(held / 4));
   CHECK(bytes(chunk(ZeroStage::optimizer).reduce, Dimension::dp, CollectiveOp::reduce_scatter) ==
-        doctest::Approx(held / 2));
+        approx(held / 2));
 }
 
 // 1 / 2 of the layers on a stage; cp does not cut parameters. One group of CP DP ranks, as for
@@ -152,8 +151,7 @@ TEST_CASE("experts are exchanged, and reduced among those who hold the same") {
   };
   CHECK(experts(chunk) == 0);  // TP CP DP = EP: nobody else holds them
   plan.ep = 16;
-  CHECK(experts(cost_of(spec, plan).chunk(2, 1)) ==
-        doctest::Approx(2 * 3 * spec.expert_parameters(5) / 16));
+  CHECK(experts(cost_of(spec, plan).chunk(2, 1)) == approx(2 * 3 * spec.expert_parameters(5) / 16));
 }
 
 TEST_CASE("one stage is cut by layers") {
@@ -165,7 +163,7 @@ TEST_CASE("one stage is cut by layers") {
   // Cut by the plan, all but one layer's part overlaps.
   const StepCost cut = cost_of(preset("megatron-1.7b"), {.vp = 4, .dp = 48, .batch = 192});
   CHECK(cut.virtual_stages == 4);
-  CHECK(cut.chunk(0, 1).gather.at(0).overlap == doctest::Approx(5.0 / 6));
+  CHECK(cut.chunk(0, 1).gather.at(0).overlap == approx(5.0 / 6));
 }
 
 TEST_CASE("one GPU communicates nothing") {
@@ -182,7 +180,7 @@ TEST_CASE("one GPU communicates nothing") {
 TEST_CASE("tied embeddings are summed between the ends") {
   const TransformerSpec spec = preset("gpt3-175b");
   const StepCost cost = cost_of(spec, {.tp = 8, .pp = 8, .dp = 8, .batch = 512, .sequence = 2048});
-  CHECK(cost.embedding_bytes == doctest::Approx(4 * spec.embedding_parameters() / 8));
+  CHECK(cost.embedding_bytes == approx(4 * spec.embedding_parameters() / 8));
 }
 
 TEST_CASE("recommendation models exchange embeddings and reduce dense layers") {
@@ -226,7 +224,7 @@ TEST_CASE("the estimate's pipeline is the closed form") {
   const StepEstimate out = estimate_step(cost, fast);
   CHECK(out.compute_s == 12 * 6);
   CHECK(out.bubble_s == 3.0 / 2 * 6);
-  CHECK(out.step_s == doctest::Approx(12 * 6 + 3.0 / 2 * 6 + 0.5));
+  CHECK(out.step_s == approx(12 * 6 + 3.0 / 2 * 6 + 0.5));
 }
 
 TEST_CASE("an estimate is never below its compute, and falls with faster links") {
@@ -265,24 +263,24 @@ TEST_CASE("seconds of one call") {
   const auto seconds = [&](Dimension dimension, CollectiveOp op) {
     return call_seconds(cost, {.dimension = dimension, .op = op, .bytes = 8e9}, links);
   };
-  CHECK(seconds(Dimension::tp, CollectiveOp::all_gather) == doctest::Approx(4e9 / 400e9));
+  CHECK(seconds(Dimension::tp, CollectiveOp::all_gather) == approx(4e9 / 400e9));
   // 8 ranks on two hosts, 4 NICs each: 7 GB over 200 GB/s; twice for an all-reduce.
-  CHECK(seconds(Dimension::dp, CollectiveOp::all_gather) == doctest::Approx(7e9 / 200e9));
-  CHECK(seconds(Dimension::dp, CollectiveOp::all_reduce) == doctest::Approx(14e9 / 200e9));
+  CHECK(seconds(Dimension::dp, CollectiveOp::all_gather) == approx(7e9 / 200e9));
+  CHECK(seconds(Dimension::dp, CollectiveOp::all_reduce) == approx(14e9 / 200e9));
   // With cp, replicas are 16 ranks on four hosts; along dp alone four NICs would become two.
   cost.cp = 2;
   const CommWork replicas{.dimension = Dimension::dp,
                           .op = CollectiveOp::all_gather,
                           .bytes = 16e9,
                           .members = CommWork::Members::replicas};
-  CHECK(call_seconds(cost, replicas, links) == doctest::Approx(15e9 / 200e9));
-  CHECK(seconds(Dimension::dp, CollectiveOp::all_gather) == doctest::Approx(7e9 / 100e9));
+  CHECK(call_seconds(cost, replicas, links) == approx(15e9 / 200e9));
+  CHECK(seconds(Dimension::dp, CollectiveOp::all_gather) == approx(7e9 / 100e9));
   cost.cp = 1;
   // Half of what is exchanged leaves the host, through one NIC per rank.
   cost.tp = 1;
   cost.dp = 16;
   cost.ep = 16;
-  CHECK(seconds(Dimension::ep, CollectiveOp::all_to_all) == doctest::Approx(4e9 / 50e9));
+  CHECK(seconds(Dimension::ep, CollectiveOp::all_to_all) == approx(4e9 / 50e9));
   CHECK(seconds(Dimension::tp, CollectiveOp::all_gather) == 0);
 }
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "base/test_approx.hpp"
+
 namespace weft::workload {
 namespace {
 
@@ -110,7 +112,7 @@ TEST_CASE("no shape waits in a circle, and an ideal step idles as the closed for
       const auto total = makespan(shape, 1, backward);
       REQUIRE(total.has_value());
       const double work = (1 + backward) * shape.virtual_stages * shape.microbatches;
-      REQUIRE((*total - work) / work == doctest::Approx(pipeline_bubble(shape)).epsilon(1e-12));
+      REQUIRE((*total - work) / work == approx(pipeline_bubble(shape)).epsilon(1e-12));
     }
   });
 }

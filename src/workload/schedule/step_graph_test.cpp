@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_effort.hpp"
 #include "workload/schedule/pipeline.hpp"
 #include "workload/schedule/test_executor.hpp"
@@ -77,7 +78,7 @@ TEST_CASE("pipelines end, idle as the closed form says, and send each activation
         CAPTURE(m);
         StepCost cost = uniform(pp, v, m);
         const double work = 3.0 * v * m;
-        REQUIRE(seconds(cost) / work - 1 == doctest::Approx(pipeline_bubble({pp, v, m})));
+        REQUIRE(seconds(cost) / work - 1 == approx(pipeline_bubble({pp, v, m})));
         // With messages that take time, nothing blocks either.
         cost.activation_bytes = 7;
         const OpGraph graph = built(cost);
@@ -430,7 +431,7 @@ TEST_CASE("random steps end, take as long as their compute, and the same in ever
     for (const StepGraphOptions options :
          {StepGraphOptions{.replicas = Replicas::first}, StepGraphOptions{.actors = Actors::rank},
           StepGraphOptions{.actors = Actors::rank, .replicas = Replicas::first}})
-      REQUIRE(seconds(cost, options) == doctest::Approx(done.seconds).epsilon(1e-12));
+      REQUIRE(seconds(cost, options) == approx(done.seconds).epsilon(1e-12));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "base/test_skip.hpp"
 #include "workload/serving/test_kit.hpp"
 
@@ -59,7 +60,7 @@ TEST_CASE("one request: chunks of the budget, then a step for each token") {
     const auto out = bench.run({{.arrival = {5 * us}, .input = 100, .output = 5}}).requests[0];
     CHECK(out.queue().ps == 0);
     CHECK(out.ttft().ps == 2 * prefill_step * us);
-    CHECK(out.tpot_s() == doctest::Approx(decode_step * 1e-6).epsilon(1e-12));
+    CHECK(out.tpot_s() == approx(decode_step * 1e-6).epsilon(1e-12));
     CHECK(out.e2e().ps == (2 * prefill_step + 4 * decode_step) * us);
   }
 }

@@ -5,13 +5,12 @@
 #include <array>
 #include <vector>
 
+#include "base/test_approx.hpp"
 #include "workload/serving/step_time.hpp"
 #include "workload/serving/test_kit.hpp"
 
 namespace weft::workload {
 namespace {
-
-using doctest::Approx;
 
 // Products of one axis's linear functions: what interpolation along one axis gives back exactly.
 double smooth(const GridPoint& p) {
@@ -35,15 +34,15 @@ TEST_CASE("holes of a grid are interpolated along one axis and counted") {
   CHECK(table.holes().interpolated == 18);
   for (const GridTable::Row& row : whole)
     CHECK(table.at({double(row.at[0]), double(row.at[1]), double(row.at[2]), double(row.at[3])}) ==
-          Approx(row.value).epsilon(1e-12));
-  CHECK(table.at({20, 5, 2, 30}) == Approx(smooth({20, 5, 2, 30})).epsilon(1e-12));
+          approx(row.value).epsilon(1e-12));
+  CHECK(table.at({20, 5, 2, 30}) == approx(smooth({20, 5, 2, 30})).epsilon(1e-12));
 }
 
 TEST_CASE("beyond the last point a grid goes on") {
   const GridTable table(smooth_rows([](const GridPoint& p) { return p[0] != 64 || p[1] == 0; }));
   CHECK(table.holes().extrapolated >= 18);
-  CHECK(table.at({64, 40, 8, 100}) == Approx(smooth({64, 40, 8, 100})).epsilon(1e-12));
-  CHECK(table.at({80, 0, 8, 200}) == Approx(smooth({80, 0, 8, 200})).epsilon(1e-12));
+  CHECK(table.at({64, 40, 8, 100}) == approx(smooth({64, 40, 8, 100})).epsilon(1e-12));
+  CHECK(table.at({80, 0, 8, 200}) == approx(smooth({80, 0, 8, 200})).epsilon(1e-12));
 }
 
 TEST_CASE("a step adds up its kernels") {
@@ -79,8 +78,8 @@ TEST_CASE("several prefills cost as one with as many pairs of tokens") {
   const StepTimes times(*profile, 1, limits, {});
   StepLoad with_history, without;
   for (int i = 0; i < 2; ++i) with_history.add(256, 1024), without.add(256, 0);
-  CHECK(times.of(with_history).us() == Approx(2 + 1 + 1e-3 * 2 * 256 * (1024 + 128)).epsilon(0.01));
-  CHECK(times.of(without).us() == Approx(2 + 1 + 1e-3 * 2 * 256 * 128).epsilon(0.01));
+  CHECK(times.of(with_history).us() == approx(2 + 1 + 1e-3 * 2 * 256 * (1024 + 128)).epsilon(0.01));
+  CHECK(times.of(without).us() == approx(2 + 1 + 1e-3 * 2 * 256 * 128).epsilon(0.01));
 }
 
 TEST_CASE("CUDA graphs are captured for some sizes") {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/test_approx.hpp"
+
 namespace weft::workload {
 namespace {
 
@@ -17,9 +19,9 @@ TEST_CASE("Azure's traces: arrivals from the first one on") {
   REQUIRE(trace.has_value());
   REQUIRE(trace->requests.size() == 3);
   CHECK(trace->requests[0].arrival.ps == 0);
-  CHECK(trace->requests[1].arrival.seconds() == doctest::Approx(1.75).epsilon(1e-6));
+  CHECK(trace->requests[1].arrival.seconds() == approx(1.75).epsilon(1e-6));
   CHECK(trace->requests[1].output == 1);
-  CHECK(trace->requests[2].arrival.seconds() == doctest::Approx(59 * 86400 + 0.5).epsilon(1e-9));
+  CHECK(trace->requests[2].arrival.seconds() == approx(59 * 86400 + 0.5).epsilon(1e-9));
   CHECK(trace->measured.empty());
 }
 
@@ -99,11 +101,11 @@ TEST_CASE("classes of requests, from all three sources") {
 TEST_CASE("Poisson arrivals have the rate and the spread of their law") {
   const RequestTrace trace = poisson_requests({.per_second = 50, .count = 20'001, .seed = 3});
   const double mean = trace.requests.back().arrival.seconds() / 20'000;
-  CHECK(mean == doctest::Approx(0.02).epsilon(0.03));
+  CHECK(mean == approx(0.02).epsilon(0.03));
   int early = 0;  // gaps below the mean: 1 - 1/e of them
   for (std::size_t i = 1; i < trace.requests.size(); ++i)
     early += (trace.requests[i].arrival - trace.requests[i - 1].arrival).seconds() < 0.02 ? 1 : 0;
-  CHECK(early / 20'000.0 == doctest::Approx(0.632).epsilon(0.02));
+  CHECK(early / 20'000.0 == approx(0.632).epsilon(0.02));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "workload/trace/test_kit.hpp"
 #include "workload/trace/trace.hpp"
 
@@ -49,7 +50,7 @@ TEST_CASE("lines of one rank become a chain that all ranks run") {
   REQUIRE(ops.size() == 5);
   CHECK(ops[0].collective == CollectiveOp::broadcast);
   CHECK(ops[0].dimension == Dimension::tp);
-  CHECK(ops[1].seconds == doctest::Approx(2.5e-3));
+  CHECK(ops[1].seconds == approx(2.5e-3));
   CHECK(ops[2].collective == CollectiveOp::send_recv);
   CHECK(ops[2].dimension == Dimension::pp);
   CHECK(ops[3].bytes == 99);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "workload/trace/test_kit.hpp"
 
 namespace weft::workload {
@@ -44,11 +45,11 @@ constexpr const char* full = R"({
 TEST_CASE("every key is understood") {
   const AstraSystem s = read_system(full);
   CHECK(s.scheduling == AstraSystem::Scheduling::fifo);
-  CHECK(s.endpoint_delay_s == doctest::Approx(10e-9));
+  CHECK(s.endpoint_delay_s == approx(10e-9));
   CHECK(s.active_chunks == 2);
   CHECK(s.dataset_splits == 4);
-  CHECK(s.peak_flops == doctest::Approx(989e12));
-  CHECK(s.local_memory_bytes_per_s == doctest::Approx(3.35e12));
+  CHECK(s.peak_flops == approx(989e12));
+  CHECK(s.local_memory_bytes_per_s == approx(3.35e12));
   REQUIRE(s.implementations.size() == 4);
   CHECK(s.implementations[0].algorithm == "ring");
   CHECK(s.implementations[1].algorithm == "direct");
@@ -65,8 +66,8 @@ TEST_CASE("roofline: rates for recorded operations, where it is on") {
   TraceOptions options;
   apply(read_system(R"({"roofline-enabled": true, "peak-perf": 100, "local-mem-bw": 1000})"),
         options);
-  CHECK(options.peak_flops == doctest::Approx(1e14));
-  CHECK(options.memory_bandwidth == doctest::Approx(1e12));
+  CHECK(options.peak_flops == approx(1e14));
+  CHECK(options.memory_bandwidth == approx(1e12));
   TraceOptions off;
   apply(read_system(R"({"peak-perf": 100, "local-mem-bw": 1000})"), off);
   CHECK(off.peak_flops == 0);

@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "workload/trace/chakra_groups.hpp"
 #include "workload/trace/chakra_test_kit.hpp"
 #include "workload/trace/chakra_trace.hpp"
@@ -75,7 +76,7 @@ TEST_CASE("a small trace runs on all ranks") {
   REQUIRE(w.graph.groups.size() == 1);
   CHECK(w.graph.groups[0].ranks.size() == 8);
   CHECK(w.graph.groups[0].actors == 8);
-  CHECK(operation(w, "load").seconds == doctest::Approx(5e-6));
+  CHECK(operation(w, "load").seconds == approx(5e-6));
   CHECK(operation(w, "load").stream == 0);
   CHECK(operation(w, "gemm").stream == 2);
   CHECK(operation(w, "step").stream == 1);
@@ -199,11 +200,11 @@ TEST_CASE("roofline where operations stand for time") {
       node({.id = 2, .name = "load", .type = 2, .rest = int64_attribute("tensor_size", 500)});
   CHECK(bad_et(trace).contains("no time (2 such nodes)"));
   const RecordedWorkload slow_math = good_et(trace, {.peak_flops = 1e9, .memory_bandwidth = 1e9});
-  CHECK(operation(slow_math, "gemm").seconds == doctest::Approx(2e-3));
-  CHECK(operation(slow_math, "load").seconds == doctest::Approx(5e-7));
+  CHECK(operation(slow_math, "gemm").seconds == approx(2e-3));
+  CHECK(operation(slow_math, "load").seconds == approx(5e-7));
   const RecordedWorkload slow_memory =
       good_et(trace, {.peak_flops = 1e12, .memory_bandwidth = 1e6});
-  CHECK(operation(slow_memory, "gemm").seconds == doctest::Approx(3e-3));
+  CHECK(operation(slow_memory, "gemm").seconds == approx(3e-3));
 }
 
 //  pipeline of two: 0 --64 B--> 1, then all-reduce of both
@@ -431,8 +432,8 @@ TEST_CASE("a converted PyTorch step: one rank of a data-parallel job") {
   }
   for (unsigned b = 0; b < buckets; ++b) expected += 4.0 * weights(b);
   CHECK(bytes == expected);
-  CHECK(cpu == doctest::Approx((layers * 30 + buckets * 12) * 1e-6));
-  CHECK(kernels == doctest::Approx(layers * 200e-6));
+  CHECK(cpu == approx((layers * 30 + buckets * 12) * 1e-6));
+  CHECK(kernels == approx(layers * 200e-6));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <queue>
 
 #include "base/rng.hpp"
+#include "base/test_approx.hpp"
 #include "workload/trace/test_kit.hpp"
 #include "workload/trace/trace.hpp"
 
@@ -247,7 +248,7 @@ TEST_CASE("the text form: every kind of operation and option") {
   CHECK(w.graph.rank_count == 2);
   const auto& ops = w.graph.programs[0].operations;
   REQUIRE(ops.size() == 4);
-  CHECK(ops[0].seconds == doctest::Approx(100e-9));
+  CHECK(ops[0].seconds == approx(100e-9));
   CHECK(ops[0].stream == 2);
   CHECK(ops[1].seconds == 1e-6);  // overhead of the send, behind the calc, on its cpu
   CHECK(ops[1].stream == 3);
@@ -386,10 +387,10 @@ TEST_CASE("irequires waits for the start, requires for the end") {
       "a requires w b irequires a c requires a }";
   const RecordedWorkload w = good_goal(text);
   CHECK(w.graph.programs[0].operations.size() == 5);  // and "ready" before a
-  CHECK(makespan(text, {}, 0, 0) == doctest::Approx(61e-9));
+  CHECK(makespan(text, {}, 0, 0) == approx(61e-9));
   CHECK(makespan("num_ranks 1 rank 0 { w: calc 10 cpu 3 a: calc 50 b: calc 70 cpu 1\n"
                  "a requires w b irequires a }",
-                 {}, 0, 0) == doctest::Approx(80e-9));
+                 {}, 0, 0) == approx(80e-9));
 }
 
 TEST_CASE("small sends are buffered, large ones wait: a send before a receive on both sides") {
@@ -401,14 +402,14 @@ TEST_CASE("small sends are buffered, large ones wait: a send before a receive on
     return out;
   };
   // o, then L + sG, then o.
-  CHECK(makespan(exchange("1000"), {.goal_overhead_s = 2}, 5, 0.001) == doctest::Approx(10));
+  CHECK(makespan(exchange("1000"), {.goal_overhead_s = 2}, 5, 0.001) == approx(10));
   CHECK(bad_goal(exchange("70000")).contains("cycle"));
   CHECK_FALSE(read_schedule(exchange("1000"), {.goal_eager_bytes = 10}).has_value());
 }
 
 TEST_CASE("calcs of one cpu run one at a time, those of several side by side") {
   CHECK(makespan("num_ranks 1 rank 0 { calc 10 calc 20 calc 25 cpu 1 }", {}, 0, 0) ==
-        doctest::Approx(30e-9));
+        approx(30e-9));
 }
 
 //      0
@@ -418,7 +419,7 @@ TEST_CASE("LogGP by hand: binomial trees") {
   for (const unsigned depth : {1u, 2u, 3u, 5u, 7u})
     for (const double overhead : {0.0, 1.5e-6})
       CHECK(makespan(binomial(depth, 1000), {.goal_overhead_s = overhead}, 2.5e-6, 1e-9) ==
-            doctest::Approx(binomial_by_hand(depth, 1000, 2.5e-6, 1e-9, overhead)));
+            approx(binomial_by_hand(depth, 1000, 2.5e-6, 1e-9, overhead)));
 }
 
 TEST_CASE("LogGP by hand: the binary tree of 32 ranks") {
@@ -426,11 +427,10 @@ TEST_CASE("LogGP by hand: the binary tree of 32 ranks") {
   // L = 2.5 us, o = 1.5 us, G = 6 ns per byte: 5 o + 5 (o + L + G).
   const double latency = 2500e-9, overhead = 1500e-9, per_byte = 6e-9;
   const double expected = binomial_by_hand(5, 1, latency, per_byte, overhead);
-  CHECK(expected == doctest::Approx(27.53e-6));
-  CHECK(makespan(content, {.goal_overhead_s = overhead}, latency, per_byte) ==
-        doctest::Approx(expected));
+  CHECK(expected == approx(27.53e-6));
+  CHECK(makespan(content, {.goal_overhead_s = overhead}, latency, per_byte) == approx(expected));
   CHECK(makespan(to_binary(content), {.goal_overhead_s = overhead}, latency, per_byte) ==
-        doctest::Approx(expected));
+        approx(expected));
   const RecordedWorkload w = good_goal(content);
   CHECK(w.counts ==
         decltype(w.counts){

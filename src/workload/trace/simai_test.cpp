@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/test_approx.hpp"
 #include "workload/trace/test_kit.hpp"
 #include "workload/trace/trace.hpp"
 
@@ -151,12 +152,12 @@ TEST_CASE("two layers on 3 replicas of a tensor-parallel pair") {
   CHECK(ops[5].collective == CollectiveOp::all_reduce);
   CHECK(ops[9].collective == CollectiveOp::reduce_scatter);
   // Layer a does not wait for the weight-gradient collective of layer b; the update does.
-  CHECK(longest_path(g.programs[0]) == doctest::Approx(45e-6));
+  CHECK(longest_path(g.programs[0]) == approx(45e-6));
   CHECK(ops[6].after_count == 1);
   CHECK(g.programs[0].after[ops[6].after_first] == 4);
   CHECK(ops[10].after_count == 3);
-  CHECK(seconds(w, "compute of a step") == doctest::Approx(45e-6));
-  CHECK(seconds(w, "weight gradient") == doctest::Approx(17e-6));
+  CHECK(seconds(w, "compute of a step") == approx(45e-6));
+  CHECK(seconds(w, "weight gradient") == approx(17e-6));
   CHECK(count(w, "DP") == 3);
 }
 
@@ -232,7 +233,7 @@ TEST_CASE("64 bits: times from 2^31 ns, sizes beyond 2^32 bytes") {
   const RecordedWorkload w = read(
       "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 2\n1\n"
       "a -1 2147483648 ALLREDUCE 38654705664 4294967296 NONE 0 10000000000 NONE 0 0\n");
-  CHECK(seconds(w, "compute of a step") == doctest::Approx(16.442450944));
+  CHECK(seconds(w, "compute of a step") == approx(16.442450944));
   CHECK(w.graph.programs[0].operations[1].bytes == 38654705664.0);
 }
 
@@ -242,9 +243,9 @@ TEST_CASE("recomputation: the forward from the checkpoint runs before the backwa
       "checkpoints: 2 0 2 checkpoint_initiates: 2 1 3\n4\n"
       "a -1 1000 ALLREDUCE 8 0 NONE 0 0 NONE 0 0\nb -1 2000 NONE 0 10000 NONE 0 0 NONE 0 0\n"
       "c -1 4000 NONE 0 0 NONE 0 0 NONE 0 0\nd -1 8000 NONE 0 20000 NONE 0 0 NONE 0 0\n");
-  CHECK(seconds(w, "forward") == doctest::Approx(15e-6));
-  CHECK(seconds(w, "recomputed forward") == doctest::Approx(5e-6));  // c before d, a before b
-  CHECK(compute_of(w.graph.programs[0]) == doctest::Approx(50e-6));
+  CHECK(seconds(w, "forward") == approx(15e-6));
+  CHECK(seconds(w, "recomputed forward") == approx(5e-6));  // c before d, a before b
+  CHECK(compute_of(w.graph.programs[0]) == approx(50e-6));
   CHECK(operations(w.graph, Kind::collective) == 2);
   CHECK(contains(refusal("HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 "
                          "checkpoints: 1 1 checkpoint_initiates: 1 0\n2\n"
@@ -281,8 +282,8 @@ TEST_CASE("pipeline: the bubble (PP-1)/(VPP GA) comes about from messages") {
     CHECK(g.programs.size() == pp);
     CHECK(g.actors.size() == 2 * pp);
     const double unit_s = 30e-6, units = vpp * ga;
-    CHECK(seconds(w, "compute of a step") == doctest::Approx(units * unit_s));
-    CHECK(step_time(g) == doctest::Approx((units + pp - 1) * unit_s));
+    CHECK(seconds(w, "compute of a step") == approx(units * unit_s));
+    CHECK(step_time(g) == approx((units + pp - 1) * unit_s));
     // Each boundary carries every unit once in each direction; chunks go round to the first stage.
     const std::size_t chunks = std::size_t{vpp} * ga, round = chunks - ga;
     CHECK(operations(g, Kind::send, 0) == chunks + round);
@@ -301,9 +302,9 @@ TEST_CASE("pipeline without visible units: the bubble is an operation") {
   for (std::size_t at = 0, k = 0; (at = text.find("mlp ", at)) != text.npos; ++k)
     text.replace(at, 4, fmt::format("mlp{} ", k));
   const RecordedWorkload w = read(text);
-  CHECK(seconds(w, "pipeline bubble") == doctest::Approx(3.0 / 6 * 180e-6));
+  CHECK(seconds(w, "pipeline bubble") == approx(3.0 / 6 * 180e-6));
   CHECK(noted(w, "one message in each direction"));
-  CHECK(step_time(w.graph) == doctest::Approx(270e-6));
+  CHECK(step_time(w.graph) == approx(270e-6));
   CHECK(operations(w.graph, Kind::send, 0) == 1);
   CHECK(operations(w.graph, Kind::recv, 1) == 2);
 }
@@ -344,7 +345,7 @@ TEST_CASE("every policy runs, with the groups it implies") {
     CHECK(count(w, "TP") == c.tp);
     CHECK(w.graph.rank_count == 8);
     CHECK(compute_of(w.graph.programs[0]) ==
-          doctest::Approx(c.header == "DISTRIBUTED_INFERENCE" ? 3e-6 : 9e-6));
+          approx(c.header == "DISTRIBUTED_INFERENCE" ? 3e-6 : 9e-6));
   }
   // HYBRID_MODEL_DATA: data-parallel ranks are neighbours.
   const RecordedWorkload w =
@@ -500,7 +501,7 @@ TEST_CASE("SimAI's example of 9,216 GPUs: compute time of its own answer") {
   CHECK(w->graph.programs.size() == 12);
   // SimAI-Analytical: 60.20 % of 7,545,619 us are compute.
   CHECK(std::abs(seconds(*w, "compute of a step") / (0.6020 * 7.545619) - 1) < 1e-3);
-  CHECK(compute_of(w->graph.programs[0]) == doctest::Approx(seconds(*w, "compute of a step")));
+  CHECK(compute_of(w->graph.programs[0]) == approx(seconds(*w, "compute of a step")));
   CHECK(noted(*w, "192 units (VPP 8 x GA 24)"));
   CHECK(noted(*w, "216 collectives of 0 bytes"));
   // Per layer 2 + 7 forward and 1 + 7 backward, heads and embeddings, 4 of weight gradients; the
@@ -562,8 +563,8 @@ TEST_CASE("every form of the text is read and summarised") {
     CHECK(count(*w, "layers") == form.layers);
     CHECK(w->graph.rank_count == form.ranks);
     CHECK(!w->notes.empty());
-    CHECK(seconds(*w, "compute of a step") == doctest::Approx(form.compute_s).epsilon(1e-3));
-    CHECK(compute_of(w->graph.programs[0]) == doctest::Approx(seconds(*w, "compute of a step")));
+    CHECK(seconds(*w, "compute of a step") == approx(form.compute_s).epsilon(1e-3));
+    CHECK(compute_of(w->graph.programs[0]) == approx(seconds(*w, "compute of a step")));
   }
 }
 
