@@ -43,8 +43,6 @@ std::uint64_t Simulation::TimerQueue::pop() {
   if (bucket.next < bucket.tags.size()) return tag;
   bucket.at = -1;
   bucket.next = 0;
-  constexpr std::size_t few = 16;
-  if (bucket.tags.capacity() > few) bucket.tags = {};  // else thousands of free ones stay large
   bucket.tags.clear();
   free_.push_back(id);
   std::pop_heap(heap_.begin(), heap_.end());

@@ -57,7 +57,7 @@ EntityId Solver::insert_merged(std::span<const Hop> hops) {
   const std::uint32_t first = hops_.take(hops_.class_for(count));
   for (std::uint32_t h = 0; h < count; ++h) {
     *hops_.at<0>(first + h) = hops[h].link.value;
-    *hops_.at<2>(first + h) = weights_.place_of(hops[h].share);
+    *hops_.at<2>(first + h) = shares_.place_of(hops[h].share);
   }
   entities_[id].path = {first, count, 1};
   if (count <= near_max) std::copy_n(hops_.at<0>(first), count, entities_[id].near.begin());
@@ -73,7 +73,7 @@ EntityId Solver::insert_merged(std::span<const Hop> hops) {
   return EntityId(id);
 }
 
-// Asks early for what the hops to come need of memory: of the resource, then of its last member.
+// Prefetches what the next hops need: their resources, then the ends of these resources' lists.
 void Solver::fetch_ahead(std::uint32_t place, std::uint32_t end) const {
   constexpr std::uint32_t near = 4, far = 8;
   if (place + far < end) {

