@@ -15,18 +15,28 @@ namespace {
 
 namespace probe = observe::probe;
 
+void add_row(Table& table, std::string name, const probe::Crossed& crossed) {
+  const double mean = static_cast<double>(crossed.sum) / static_cast<double>(crossed.parts);
+  table.add({std::move(name), fmt::format("{}", crossed.parts), fmt::format("{}", crossed.least),
+             fmt::format("{:.1f}", mean), fmt::format("{}", crossed.most),
+             fmt::format("{}", crossed.below)});
+}
+
 std::string coverage_text(const model::Fabric& fabric, const probe::Coverage& coverage) {
   Table table({{"tier", Table::Align::left}, {"links"}, {"least"}, {"mean"}, {"most"}, {"below"}});
-  const auto add = [&](const std::string& name, const probe::Coverage::Tier& tier) {
-    const double mean = static_cast<double>(tier.sum) / static_cast<double>(tier.links);
-    table.add({name, fmt::format("{}", tier.links), fmt::format("{}", tier.least),
-               fmt::format("{:.1f}", mean), fmt::format("{}", tier.most),
-               fmt::format("{}", tier.below)});
-  };
   for (const probe::Coverage::Tier& tier : coverage.tiers)
-    add(fabric.tiers()[tier.tier].name, tier);
-  add("all", coverage.total());
+    add_row(table, fabric.tiers()[tier.tier].name, tier);
+  add_row(table, "all", coverage.total());
   return table.text();
+}
+
+std::string routes_text(const probe::Coverage& coverage) {
+  if (coverage.transit.parts + coverage.ingress.parts == 0) return "";
+  Table table(
+      {{"switch is", Table::Align::left}, {"routes"}, {"least"}, {"mean"}, {"most"}, {"below"}});
+  if (coverage.transit.parts > 0) add_row(table, "transit", coverage.transit);
+  if (coverage.ingress.parts > 0) add_row(table, "ingress", coverage.ingress);
+  return "\nflows over routes, from a switch to a host:\n" + table.text();
 }
 
 // Ways by flow, those that were not seen to their end among them as far as they can be told.
@@ -73,12 +83,21 @@ Result<probe::Plan> plan_learned(const std::string& path, route::Router& router,
     if (flow.learned && at->second->learned)
       flow.learned = std::min(*flow.learned, *at->second->learned);
   }
-  return probe::make_plan(fabric, state, learned, options);
+  return probe::make_plan(router, state, learned, options);
+}
+
+// Those that are crossed too seldom, at most 20 of them by name.
+template <class Part, class Name>
+void list_below(const std::vector<Part>& below, std::string_view what, Name name) {
+  constexpr std::size_t shown_max = 20;
+  fmt::print(stderr, "weft: error: {} {}:\n", below.size(), what);
+  for (std::size_t i = 0; i < std::min(shown_max, below.size()); ++i)
+    fmt::print(stderr, "  {}\n", name(below[i]));
+  if (below.size() > shown_max) fmt::print(stderr, "  and {} more\n", below.size() - shown_max);
 }
 
 int print(const Common& common, const model::Fabric& fabric, const probe::Plan& plan,
           const probe::PlanOptions& options, std::string_view by) {
-  constexpr std::size_t shown_max = 20;
   if (common.json) {
     fmt::print("{}", to_json_lines(fabric, plan, options));
   } else {
@@ -86,18 +105,26 @@ int print(const Common& common, const model::Fabric& fabric, const probe::Plan& 
         "{} flows, {} probes of each in {:g} s; a host sends {:.1f} probes/s (most {:.1f})\n",
         plan.flows.size(), plan.probes, static_cast<double>(options.window_ns) * 1e-9,
         plan.host_rate_mean, plan.host_rate_max);
-    fmt::print("\ncrossings in a window, by {}:\n{}", by, coverage_text(fabric, plan.coverage));
+    fmt::print("\ncrossings in a window, by {}:\n{}{}", by, coverage_text(fabric, plan.coverage),
+               routes_text(plan.coverage));
   }
   const probe::Coverage& coverage = plan.coverage;
   if (coverage.unreachable > 0)
     fmt::print(stderr, "weft: note: {} links are not between any two NICs and are not probed\n",
                coverage.unreachable);
-  if (coverage.below.empty()) return done;
-  fmt::print(stderr, "weft: error: {} links are crossed less than {} times in a window:\n",
-             coverage.below.size(), options.crossings);
-  for (std::size_t i = 0; i < std::min(shown_max, coverage.below.size()); ++i)
-    fmt::print(stderr, "  {}\n", fabric.name(coverage.below[i]));
-  return work_failed;
+  // Routes that nobody asked for may be out of reach: of learned paths, say.
+  const bool lacks_routes = options.routes_each && !coverage.routes_below.empty();
+  if (!coverage.below.empty())
+    list_below(coverage.below,
+               fmt::format("links are crossed less than {} times in a window", options.crossings),
+               [&](model::LinkId link) { return fabric.name(link); });
+  if (lacks_routes)
+    list_below(coverage.routes_below,
+               fmt::format("routes are crossed by less than {} flows", *options.routes_each),
+               [&](const probe::Route& route) {
+                 return fmt::format("{} to {}", fabric.name(route.device), fabric.name(route.to));
+               });
+  return coverage.below.empty() && !lacks_routes ? done : work_failed;
 }
 
 }  // namespace
@@ -112,6 +139,7 @@ int probe_plan_command(const Common& common, const ProbeArgs& args) {
   if (!setup) return report(setup.error());
   probe::PlanOptions options{.crossings = args.crossings,
                              .flows_each = args.flows_each,
+                             .routes_each = args.routes_each,
                              .rate_max = args.rate_max,
                              .target_port = args.target_port,
                              .seed = scenario.seed};

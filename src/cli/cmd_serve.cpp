@@ -83,6 +83,7 @@ struct ServeArgs {
   std::string world;                // scenario whose network is simulated, in place of a real one
   double speed = 0;                 // of its time; 0: as fast as it goes
   std::uint32_t probe_flows = 4;    // over each link, in it
+  std::uint32_t probe_routes = 0;   // over each transit route
   std::string span;                 // so long; empty: until it is stopped
 };
 
@@ -259,7 +260,8 @@ class Server {
                                           .model = config_.world,
                                           .seed = seed_,
                                           .flows = te_flows_,
-                                          .probe_flows = args_.probe_flows},
+                                          .probe_flows = args_.probe_flows,
+                                          .probe_routes = args_.probe_routes},
                                          {.speed = args_.speed, .span_ns = span_ns}));
     return {};
   }
@@ -850,6 +852,12 @@ void add_serve(Commands& commands) {
                   "With --world: distinct flows of probes over each link")
       ->needs(world)
       ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      .add_option("--probe-routes", args.probe_routes,
+                  "With --world: distinct flows to each host over each switch on the way")
+      ->needs(world)
+      ->check(CLI::Range(0, 64))
       ->capture_default_str();
   command.add_option(
       "--config", args.config,

@@ -27,10 +27,11 @@ struct ProbeArgs {
   // Of `weft probe plan`, which takes `fabric` and `window` too.
   bool make_plan = false;
   std::string learned;
-  std::string down;              // cables and switches out of service
-  std::uint64_t crossings = 1;   // of each link in a window
-  std::uint32_t flows_each = 0;  // 0: by the size of the fabric
-  double rate_max = 0;           // probes a second of one host; 0: no bound
+  std::string down;                          // cables and switches out of service
+  std::uint64_t crossings = 1;               // of each link in a window
+  std::uint32_t flows_each = 0;              // 0: by the size of the fabric
+  std::optional<std::uint32_t> routes_each;  // over each transit route; none: by the fabric's size
+  double rate_max = 0;                       // probes a second of one host; 0: no bound
   std::uint16_t target_port = 8620;
 };
 

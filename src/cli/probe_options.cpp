@@ -40,7 +40,7 @@ void add_how(CLI::App& c, ProbeArgs& args) {
              "Sweep the paths of answers: from the responder's port here to --ports of the targets")
       ->needs(sweep);
   CLI::Option* twin =
-      c.add_flag("--twin", args.twin, "Run --plan against a simulation of the fabric file");
+      c.add_flag("--twin", args.twin, "Run --plan on the simulated network of the fabric file");
   c.add_option("--truth", args.truth, "File for the twin's faults, as episodes")->needs(twin);
   c.add_option("--ttl-max", args.ttl_max, "Number of hops in a sweep")->check(CLI::Range(1, 32));
 }
@@ -61,6 +61,10 @@ void add_probe(Commands& commands) {
   plan->add_option("--flows", args.flows_each,
                    "Distinct flows over each link (64; 4 in large fabrics)")
       ->check(CLI::Range(1, 64));
+  plan->add_option(
+          "--routes", args.routes_each,
+          "Distinct flows to each host over each switch on the way (4; 0 in large fabrics)")
+      ->check(CLI::Range(0, 64));
   plan->add_option("--window", args.window, "Length of a window (10 s)");
   plan->add_option("--rate-max", args.rate_max, "Maximum probes per second per NIC")
       ->check(CLI::Range(0.0, 1e7));

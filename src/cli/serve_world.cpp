@@ -80,7 +80,8 @@ Result<std::unique_ptr<ServedWorld>> ServedWorld::create(Parts parts, const Pace
   WEFT_TRY(const std::vector<sim::TimedFault> faults,
            sim::read_world_faults(parts.setup.fabric, parts.faults, world_start));
   sim::WorldSettings settings{.operations = parts.model.operations,
-                              .flows_each = parts.probe_flows};
+                              .flows_each = parts.probe_flows,
+                              .routes_each = parts.probe_routes};
   settings.operations.seed = parts.seed;
   const route::RoutingConfig& routing = parts.setup.routing;
   take_convergence(routing, settings);

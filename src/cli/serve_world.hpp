@@ -36,6 +36,7 @@ class ServedWorld final : public serve::Simulation {
     std::uint64_t seed;
     std::vector<operate::te::Flow> flows;  // of scheme te
     std::uint32_t probe_flows = 4;         // over each link
+    std::uint32_t probe_routes = 0;        // over each transit route
   };
   // `setup` and `jobs` must outlive it. Fails: as World::create and read_world_faults.
   static Result<std::unique_ptr<ServedWorld>> create(Parts parts, const Pace& pace);

@@ -293,6 +293,7 @@ OTHER_UNITS = {
     **{key: 'a duration in a stored repair, of which the service adds up many' for key in (
         'detect_ns', 'triage_ns', 'drain_ns', 'repair_ns', 'verify_ns', 'rma_ns')},
     'cpu_pressure_percent': 'as the kernel has it',
+    **{key: 'rows of evidence have round trips in microseconds' for key in ('p90_us', 'p999_us')},
     'ms': 'in the manifest of a snapshot, a format of its own',
     'years': 'what --years asked for',
     'cost_per_million_output_tokens': 'a price, as it is quoted',

@@ -75,7 +75,7 @@ TEST_CASE("P-47: random ports beside the planner, on a fabric with 8 paths") {
   const double share = static_cast<double>(complete) / rounds;
   CHECK(std::abs(share - coverage_of(8, 33)) < 4 * std::sqrt(0.0864 / rounds));
 
-  const auto plan = make_plan(router, {}, {.crossings = 1, .flows_each = 4});
+  const auto plan = make_plan(router, {}, {.crossings = 1, .flows_each = 4, .routes_each = 0});
   REQUIRE(plan.has_value());
   CHECK(plan->coverage.below.empty());
   // All 128 + 128 links of NICs and 64 + 64 of switches with a few flows a NIC, where 33 labels for

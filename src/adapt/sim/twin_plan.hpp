@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "model/events/evidence.hpp"
+#include "observe/probe/targets.hpp"
 #include "route/router.hpp"
 
 namespace weft::adapt::sim {
@@ -20,7 +21,7 @@ using model::NodeId;
 // Probes with one 5-tuple and class.
 struct TwinFlow {
   NodeId src, dst;  // NICs
-  std::uint16_t sport = 0;
+  std::uint16_t sport = 0, dport = observe::probe::default_port;
   std::uint8_t traffic_class = 0;                   // in TwinPlan::classes
   std::uint32_t forward_first = 0, back_first = 0;  // paths, in TwinPlan::links
   std::uint16_t forward_size = 0, back_size = 0;    // back_size 0: nobody answers (one-way)

@@ -270,7 +270,8 @@ class ZoneProbes {
   explicit ZoneProbes(double crossings_per_s) : router_(router()) {
     constexpr std::int64_t window_s = 10;
     const auto found = observe::probe::make_plan(
-        router_, {}, {.crossings = static_cast<std::uint64_t>(crossings_per_s * window_s)});
+        router_, {},
+        {.crossings = static_cast<std::uint64_t>(crossings_per_s * window_s), .routes_each = 0});
     REQUIRE(found.has_value());
     REQUIRE(found->coverage.below.empty());
     for (const observe::probe::PlannedFlow& one : found->flows) {

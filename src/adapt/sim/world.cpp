@@ -15,7 +15,6 @@ namespace weft::adapt::sim {
 namespace {
 
 constexpr std::int64_t plan_window_ns = 10 * ns_per_s;
-constexpr std::int64_t steady_windows = 5;
 constexpr double queued_packet_bytes = 4'096, load_max = 0.99;
 // The wait of M/D/1 is exponential from its mean on: median and 99th percentile, in means.
 constexpr double wait_p50 = 0.6931471805599453, wait_p99 = 4.605170185988092;
@@ -71,17 +70,27 @@ Result<std::unique_ptr<World>> World::create(const Fabric& fabric,
   }
   out->routed_ = out->noticed_ = out->net_.routing();
   WEFT_TRY_STATUS(out->find_paths());
+  for (const TwinFlow& flow : out->plan_.flows)
+    if (flow.forward_size == 0 || flow.back_size == 0)
+      return fail(Errc::infeasible, {},
+                  fmt::format("no path joins {} and {}, which a probe needs", fabric.name(flow.src),
+                              fabric.name(flow.dst)),
+                  "leave the flow out of the plan");
+  for (const LinkId link : fabric.links()) out->twin_.set_loss(link, out->loss_with_good(link, 0));
   out->edge_ = {start.ns + drawn.quiet_window_ns};
   return out;
 }
 
 Status World::plan_probes() {
   namespace probe = observe::probe;
+  plan_.flows = settings_.flows;
+  if (!plan_.flows.empty()) return {};
   const double crossings = settings_.crossings_per_s * plan_window_ns / ns_per_s;
   WEFT_TRY(const probe::Plan found,
            probe::make_plan(router_, {},
                             {.crossings = static_cast<std::uint64_t>(std::max(1.0, crossings)),
                              .flows_each = settings_.flows_each,
+                             .routes_each = settings_.routes_each,
                              .window_ns = plan_window_ns,
                              .seed = settings_.operations.seed}));
   for (const probe::PlannedFlow& flow : found.flows) {
@@ -116,6 +125,11 @@ Status World::advance(Timestamp to) {
   }
   clock_.set(to);
   return {};
+}
+
+void World::end_window() {
+  close_window();
+  window_ = now();
 }
 
 // Ends the window where something changed, or where it is long enough.
@@ -171,7 +185,7 @@ std::int64_t World::window_length() const {
       std::ranges::any_of(plan_.links, [&](LinkId link) { return troubles_.contains(link); });
   if (!suffers) return settings_.quiet_window_ns;
   const std::int64_t age_ns = now().ns - changed_.ns;
-  return age_ns < ns_per_minute ? settings_.window_ns : steady_windows * settings_.window_ns;
+  return age_ns < ns_per_minute ? settings_.window_ns : settings_.steady_window_ns;
 }
 
 Status World::act(const port::Action& action) {
@@ -192,7 +206,7 @@ Status World::find_paths() {
     const auto there = before.forward(flow), back = before.back(flow);
     const std::vector<LinkId> old_there(there.begin(), there.end());
     const std::vector<LinkId> old_back(back.begin(), back.end());
-    const route::UdpPorts ports{flow.sport, observe::probe::default_port};
+    const route::UdpPorts ports{flow.sport, flow.dport};
     add_path(flow.src, flow.dst, ports, old_there, flow.forward_first, flow.forward_size);
     add_path(flow.dst, flow.src, {ports.dst, ports.src}, old_back, flow.back_first, flow.back_size);
   }
@@ -254,15 +268,23 @@ void World::find_blackouts() {
   }
 }
 
+double World::loss_with_good(LinkId link, double loss) const {
+  if (settings_.good_loss_max <= 0) return loss;
+  const double good =
+      Rng(settings_.operations.seed).stream("good links").stream(link.value).uniform() *
+      settings_.good_loss_max;
+  return 1 - (1 - good) * (1 - loss);
+}
+
 void World::set_losses() {
   for (const auto& [link, trouble] : troubles_) {
-    twin_.set_loss(link, 0);
+    twin_.set_loss(link, loss_with_good(link, 0));
     twin_.set_damage(link, 0);
     twin_.set_duplicates(link, 0);
   }
   troubles_ = net_.troubles();
   for (const auto& [link, trouble] : troubles_) {
-    twin_.set_loss(link, trouble.loss);
+    twin_.set_loss(link, loss_with_good(link, trouble.loss));
     twin_.set_damage(link, trouble.damage);
     twin_.set_duplicates(link, trouble.duplicates);
   }

@@ -1,4 +1,5 @@
-// One simulated network: a fabric, its state and one clock, behind the ports that a service has.
+// One simulated network: a fabric, its state and one clock, behind the ports that a service has,
+// and behind `weft probe --twin`.
 //
 // Operations decides what breaks, what devices say of it, and what drains and people change. Probes
 // cross the links that routing gives them; how many are lost is drawn per flow and window from the
@@ -30,9 +31,14 @@ namespace weft::adapt::sim {
 
 struct WorldSettings {
   OperationsSettings operations;
-  double crossings_per_s = 500;  // of each link by probes,
-  std::uint32_t flows_each = 4;  // by so many flows at least
-  std::int64_t window_ns = ns_per_s, quiet_window_ns = ns_per_minute;
+  double crossings_per_s = 500;   // of each link by probes,
+  std::uint32_t flows_each = 4;   // by so many flows at least
+  std::uint32_t routes_each = 0;  // and each transit route
+  std::vector<TwinFlow> flows;    // these instead, where there are any, along planned paths
+  double good_loss_max = 0;       // what links without a fault lose, each its own share of it
+  // Windows of evidence: after a change, once a fault is a minute old, and where nothing suffers.
+  std::int64_t window_ns = ns_per_s, steady_window_ns = 5 * ns_per_s;
+  std::int64_t quiet_window_ns = ns_per_minute;
   std::int64_t converge_ns = 300'000'000;  // until routes follow a change
   // Until a switch turns from a link of its own that is down to others that it has a route over;
   // none: it waits for routes, too.
@@ -73,7 +79,8 @@ double mean_wait_ns(double load, double bytes_per_s);
 
 class World final : public port::Actuator, public port::DeviceState {
  public:
-  // `fabric` must outlive it. Fails: as Router::create, as observe::probe::make_plan, as `loads`.
+  // `fabric` must outlive it. Fails: as Router::create, as observe::probe::make_plan, as `loads`;
+  // Errc::infeasible where nothing joins the ends of a flow that was given.
   static Result<std::unique_ptr<World>> create(const Fabric& fabric,
                                                const route::RoutingConfig& routing,
                                                const WorldSettings& settings, Timestamp start);
@@ -89,6 +96,8 @@ class World final : public port::Actuator, public port::DeviceState {
 
   // Everything until then happens. Time does not go back. Fails: as `loads`.
   Status advance(Timestamp to);
+  // What probes met in the window that is under way is told now.
+  void end_window();
   // When something happens next, or now, where lines wait.
   Timestamp next_due() const;
   // JSON lines since the last call: what sources said, and what probes met.
@@ -123,6 +132,7 @@ class World final : public port::Actuator, public port::DeviceState {
 
  private:
   Status plan_probes();
+  double loss_with_good(LinkId link, double loss) const;
   Status settle();
   void note_change();
   Status find_paths();

@@ -165,4 +165,27 @@ Result<std::vector<TimedFault>> read_world_faults(const model::Fabric& fabric,
   return out;
 }
 
+std::vector<model::Episode> episodes(const model::Fabric& fabric, const Operations& network) {
+  std::vector<model::Episode> out;
+  for (const Operations::Fault& fault : network.faults()) {
+    if (catalogued(fault.kind).cause.empty()) continue;
+    model::Episode& one = out.emplace_back();
+    one.id = fmt::format("f{}", out.size());
+    one.kind = catalogued(fault.kind).name;
+    one.start = fault.start;
+    one.end = fault.end.value_or(model::still_open);
+    if (fault.part.kind == EntityKind::cable && fault.way != Way::both &&
+        has_directions(fault.kind)) {
+      const model::LinkId there = model::forward(model::CableId(fault.part.id));
+      one.entities.emplace_back(
+          fabric.name(fault.way == Way::forward ? there : model::reverse(there)));
+    } else {
+      one.entities.push_back(name(fabric, fault.part));
+    }
+    if (fault.loss < 1) one.attrs.emplace_back("rate", fmt::format("{}", fault.loss));
+    if (fault.victim.valid()) one.attrs.emplace_back("to", fabric.name(fault.victim));
+  }
+  return out;
+}
+
 }  // namespace weft::adapt::sim

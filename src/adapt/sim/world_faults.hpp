@@ -5,6 +5,7 @@
 
 #include "adapt/sim/operations.hpp"
 #include "base/config.hpp"
+#include "model/events/episode.hpp"
 
 namespace weft::adapt::sim {
 
@@ -26,5 +27,9 @@ struct TimedFault {
 // Fails: every error found, with its position. A null section is no fault. Cost: O(names).
 Result<std::vector<TimedFault>> read_world_faults(const model::Fabric& fabric,
                                                   const Config& section, Timestamp start);
+
+// What was broken so far, as the catalogue calls it: the truth for localisers and SLIs. Kinds that
+// no traffic suffers from are left out.
+std::vector<model::Episode> episodes(const model::Fabric& fabric, const Operations& network);
 
 }  // namespace weft::adapt::sim

@@ -296,6 +296,10 @@ void ProbePlan::plan() {
     argv.emplace_back("--flows");
     argv.push_back(fmt::format("{}", probes_.flows));
   }
+  if (probes_.routes >= 0) {
+    argv.emplace_back("--routes");
+    argv.push_back(fmt::format("{}", probes_.routes));
+  }
   if (!now_->down.empty()) {
     argv.emplace_back("--down");
     argv.push_back(fmt::format("{}", fmt::join(now_->down, ",")));

@@ -281,6 +281,7 @@ class SiteReader {
     p.late = without_blanks(reader.text("late", "400 ms"));
     p.crossings = reader.count("crossings", 1'000, 1, 1'000'000);
     p.flows = reader.count("flows", 0, 0, 64);
+    if (reader.has("routes")) p.routes = reader.count("routes", 4, 0, 64);
     p.targets = reader.count("targets", 8, 1, 1'000);
     p.ttl_max = reader.count("ttl_max", 6, 1, 32);
     p.sweep_rate = reader.number("sweep_rate", 5'000, 1, 1e6);

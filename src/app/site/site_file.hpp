@@ -44,6 +44,7 @@ struct SiteProbes {
   std::int64_t port_first = 0, port_last = 0;  // source ports
   std::string window, timeout, late;           // as options of weft probe, without blanks
   std::int64_t crossings = 0, flows = 0;       // of each link in a window; flows 0: by its size
+  std::int64_t routes = -1;                    // flows over each transit route; -1: by its size
   std::int64_t targets = 0, ttl_max = 0;       // of a sweep from one NIC
   double sweep_rate = 0;                       // probes a second
   std::int64_t renew_ns = 0;                   // the longest life of a plan

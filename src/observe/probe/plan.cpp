@@ -1,5 +1,7 @@
 #include "observe/probe/plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <compare>
@@ -77,8 +79,10 @@ class Neighbourhood {
   std::vector<bool> known_, is_end_;
 };
 
+// With what `routes` has counted, where there are any.
 Coverage coverage_of(const Fabric& fabric, const model::State& state,
-                     std::span<const std::uint64_t> crossings, const PlanOptions& options) {
+                     std::span<const std::uint64_t> crossings, const RouteTable* routes,
+                     const PlanOptions& options) {
   const model::LiveView live(fabric, state);
   Neighbourhood near(fabric, live);
   Coverage out;
@@ -93,16 +97,18 @@ Coverage coverage_of(const Fabric& fabric, const model::State& state,
     }
     Coverage::Tier& tier = tiers[fabric.tier_id(link).index()];
     tier.tier = fabric.tier_id(link);
-    tier.least = tier.links == 0 ? count : std::min(tier.least, count);
-    tier.most = std::max(tier.most, count);
-    tier.sum += count;
-    ++tier.links;
-    if (count >= options.crossings) continue;
-    ++tier.below;
-    out.below.push_back(link);
+    tier.add(count, options.crossings);
+    if (count < options.crossings) out.below.push_back(link);
   }
   std::ranges::copy_if(tiers, std::back_inserter(out.tiers),
-                       [](const Coverage::Tier& tier) { return tier.links > 0; });
+                       [](const Coverage::Tier& tier) { return tier.parts > 0; });
+  if (routes != nullptr) {
+    out.ingress = routes->count(RouteTable::Kind::ingress, 0);
+    out.transit = routes->count(RouteTable::Kind::transit, *options.routes_each);
+    for (std::size_t at = 0; at < routes->size(); ++at)
+      if (routes->kind(at) == RouteTable::Kind::transit && routes->flows(at) < *options.routes_each)
+        out.routes_below.push_back(routes->route(at));
+  }
   return out;
 }
 
@@ -142,28 +148,78 @@ std::size_t host_index(const Fabric& fabric, NodeId nic) {
   return host.valid() ? host.index() : nic.index();
 }
 
+// Counts the crossings of flows anew, by walking the hash link by link. `routes` has counted none.
+Coverage count_crossings(route::Router& router, const model::State& state, const Plan& plan,
+                         std::optional<RouteTable> routes, const PlanOptions& options) {
+  std::vector<std::uint64_t> crossings(router.fabric().link_count(), 0);
+  Path path;
+  const auto walk = [&](NodeId src, NodeId dst, const route::UdpPorts& ports) {
+    path.clear();
+    router.append_udp_path(src, dst, ports, path);
+    for (const LinkId link : path) crossings[link.index()] += plan.probes;
+    if (routes) routes->add(path);
+  };
+  for (const PlannedFlow& flow : plan.flows) {
+    walk(flow.src, flow.dst, {flow.source_port, options.target_port});
+    walk(flow.dst, flow.src, {options.target_port, flow.source_port});
+  }
+  return coverage_of(router.fabric(), state, crossings, routes ? &*routes : nullptr, options);
+}
+
+// Without rates.
+void append(Plan& plan, const LearnedFlow& flow) {
+  plan.flows.push_back({.src = flow.src,
+                        .dst = flow.dst,
+                        .source_port = flow.source_port,
+                        .path_first = static_cast<std::uint32_t>(plan.links.size()),
+                        .forward_size = static_cast<std::uint16_t>(flow.forward.size()),
+                        .back_size = static_cast<std::uint16_t>(flow.back.size()),
+                        .learned = flow.learned});
+  for (const Path* path : {&flow.forward, &flow.back})
+    plan.links.insert(plan.links.end(), path->begin(), path->end());
+}
+
 PlanOptions complete(PlanOptions options, const Fabric& fabric) {
   if (options.flows_each == 0) options.flows_each = usual_flows_each(fabric);
+  if (!options.routes_each) options.routes_each = usual_routes_each(fabric);
   return options;
+}
+
+// None where none is asked for.
+Result<std::optional<RouteTable>> find_routes(route::Router& router, const model::State& state,
+                                              const PlanOptions& options) {
+  if (*options.routes_each == 0) return std::optional<RouteTable>();
+  WEFT_TRY(RouteTable out, RouteTable::find(router, model::LiveView(router.fabric(), state)));
+  // A flow crosses one each way at least.
+  const std::size_t flows =
+      out.count(RouteTable::Kind::transit, 0).parts * *options.routes_each / 2;
+  if (flows > plan_flows_max)
+    return fail(Errc::value, {},
+                fmt::format("{} flows over each route are some {} flows; a plan has at most {}",
+                            *options.routes_each, flows, plan_flows_max),
+                "ask for fewer, or for none: --routes 0");
+  return std::optional<RouteTable>(std::move(out));
 }
 
 class Planner {
  public:
-  Planner(route::Router& router, const model::State& state, const PlanOptions& options)
+  // `options` are complete.
+  Planner(route::Router& router, const model::State& state, const PlanOptions& options,
+          std::optional<RouteTable> routes)
       : router_(router),
         fabric_(router.fabric()),
-        options_(complete(options, fabric_)),
+        options_(options),
+        routes_(std::move(routes)),
         live_(fabric_, state),
         near_(fabric_, live_),
         rng_(Rng(options.seed).stream("probe plan")),
         crossed_(fabric_.link_count(), 0),
         hopeless_(fabric_.link_count(), false),
         nic_flows_(fabric_.node_count(), 0),
-        host_flows_(fabric_.node_count(), 0) {
-    router_.set_state(state);
-  }
+        host_flows_(fabric_.node_count(), 0) {}
 
   Result<Plan> run() {
+    if (routes_) cover_routes();  // which leaves few links to cover
     for (wanted_ = 1; wanted_ <= options_.flows_each; ++wanted_)
       for (const LinkId link : fabric_.links())
         if (live_.usable(link) && fabric_.on_wire(link) && crossed_[link.index()] < wanted_ &&
@@ -201,6 +257,11 @@ class Planner {
     return best;
   }
 
+  NodeId idler_of_two(std::span<const NodeId> nics) {
+    const NodeId one = any_of(nics), other = any_of(nics);
+    return load(one) < load(other) ? one : other;
+  }
+
   // False when there is no path one of the two ways.
   bool walk(Candidate& candidate) {
     candidate.forward.clear();
@@ -221,21 +282,56 @@ class Planner {
 
   // False when no flow crosses it, as far as seen.
   bool cover(LinkId link) {
-    const auto sources = near_.near(fabric_.from(link)), targets = near_.near(fabric_.to(link));
+    const auto sources = near_.near(fabric_.from(link));
+    return take_best(
+        sources, near_.near(fabric_.to(link)), [&] { return idlest_of(sources); },
+        [&](const Path& path) { return std::ranges::find(path, link) != path.end(); },
+        [&](const Candidate& candidate) { return gain_of(candidate); });
+  }
+
+  void cover_routes() {
+    std::vector<bool> is_hopeless(routes_->size(), false);
+    for (wanted_ = 1; wanted_ <= *options_.routes_each; ++wanted_)
+      for (std::size_t at = 0; at < routes_->size(); ++at)
+        if (routes_->kind(at) == RouteTable::Kind::transit && routes_->flows(at) < wanted_ &&
+            !is_hopeless[at])
+          is_hopeless[at] = !cover_route(at);
+  }
+  bool cover_route(std::size_t at) {
+    const Route route = routes_->route(at);
+    const NodeId device = route.device, end = route.to;
+    const auto sources = near_.near(device);
+    const std::span<const NodeId> targets =
+        fabric_.kind(end) == model::NodeKind::nic ? std::span(&end, 1) : fabric_.nics_of(end);
+    // The idlest may be one whose packets do not pass: of the same rack, say.
+    return take_best(
+        sources, targets, [&] { return idler_of_two(sources); },
+        [&](const Path& path) { return routes_->is_on(at, path); },
+        [&](const Candidate& candidate) {
+          return routes_->fresh_on(candidate.forward, wanted_) +
+                 routes_->fresh_on(candidate.back, wanted_);
+        });
+  }
+
+  // Of the first candidates from `sources`, as `draw` has them, to `targets` that cross something,
+  // as `crosses(path)` says, the one with the largest gain. False when there is none.
+  template <class Draw, class Crosses, class Gain>
+  bool take_best(std::span<const NodeId> sources, std::span<const NodeId> targets, Draw draw,
+                 Crosses crosses, Gain gain) {
     if (sources.empty() || targets.empty()) return false;
     Candidate best, candidate;
     std::size_t found = 0;
     for (std::size_t i = 0; i < candidates_max && found < candidates_wanted; ++i) {
-      candidate.src = idlest_of(sources);
+      candidate.src = draw();
       candidate.dst = any_of(targets);
       // Who stands behind both ends may probe the link on the way back.
       if ((i & 1) != 0) std::swap(candidate.src, candidate.dst);
       candidate.port = any_port();
       if (candidate.src == candidate.dst || !walk(candidate)) continue;
       const Path& path = (i & 1) != 0 ? candidate.back : candidate.forward;
-      if (std::ranges::find(path, link) == path.end()) continue;
+      if (!crosses(path)) continue;
       ++found;
-      candidate.gain = gain_of(candidate);
+      candidate.gain = gain(candidate);
       if (found == 1 || candidate.gain > best.gain ||
           (candidate.gain == best.gain && load(candidate.src) < load(best.src)))
         std::swap(best, candidate);
@@ -251,11 +347,13 @@ class Planner {
                      .path_first = static_cast<std::uint32_t>(plan_.links.size()),
                      .forward_size = static_cast<std::uint16_t>(candidate.forward.size()),
                      .back_size = static_cast<std::uint16_t>(candidate.back.size())};
-    for (const Path* path : {&candidate.forward, &candidate.back})
+    for (const Path* path : {&candidate.forward, &candidate.back}) {
       for (const LinkId link : *path) {
         plan_.links.push_back(link);
         ++crossed_[link.index()];
       }
+      if (routes_) routes_->add(*path);
+    }
     ++nic_flows_[flow.src.index()];
     ++host_flows_[host_index(flow.src)];
     plan_.flows.push_back(flow);
@@ -306,11 +404,12 @@ class Planner {
 
   route::Router& router_;
   const Fabric& fabric_;
-  PlanOptions options_;
+  const PlanOptions& options_;
+  std::optional<RouteTable> routes_;
   model::LiveView live_;
   Neighbourhood near_;
   Rng rng_;
-  std::uint32_t wanted_ = 1;                           // flows over each link, for now
+  std::uint32_t wanted_ = 1;                           // flows over each link or route, for now
   std::vector<std::uint32_t> crossed_;                 // flows, by link
   std::vector<bool> hopeless_;                         // links that no flow was found to cross
   std::vector<std::uint32_t> nic_flows_, host_flows_;  // by node
@@ -328,34 +427,53 @@ std::uint32_t usual_flows_each(const Fabric& fabric) {
       std::clamp(flows_max * links_of_flow / std::max<std::size_t>(links, 1), least, most));
 }
 
-Coverage::Tier Coverage::total() const {
-  Tier all;
-  for (const Tier& tier : tiers) {
-    all.least = all.links == 0 ? tier.least : std::min(all.least, tier.least);
-    all.most = std::max(all.most, tier.most);
-    all.links += tier.links;
-    all.below += tier.below;
-    all.sum += tier.sum;
+std::uint32_t usual_routes_each(const Fabric& fabric) {
+  constexpr std::size_t flows_max = 32'768;
+  constexpr std::uint32_t usual = 4;
+  // Switches without NICs pass on to all hosts; without such switches all may.
+  std::set<NodeId> with_nics, hosts;
+  for (const NodeId nic : fabric.nics()) {
+    hosts.insert(fabric.host_of(nic).valid() ? fabric.host_of(nic) : nic);
+    for (const LinkId link : fabric.out(nic)) with_nics.insert(fabric.to(link));
   }
+  std::size_t all = 0, middle = 0;
+  for (const NodeId node : fabric.nodes()) {
+    if (!fabric.is_switch(node)) continue;
+    ++all;
+    middle += with_nics.contains(node) ? 0 : 1;
+  }
+  const std::size_t routes = (middle > 0 ? middle : all) * hosts.size();
+  return routes * usual / 2 <= flows_max ? usual : 0;
+}
+
+Crossed Coverage::total() const {
+  Crossed all;
+  for (const Tier& tier : tiers) all.add(tier);
   return all;
 }
 
-Result<Plan> make_plan(route::Router& router, const model::State& state,
-                       const PlanOptions& options) {
-  WEFT_TRY(Plan plan, Planner(router, state, options).run());
-  plan.coverage = replay(router, state, plan, options);
+Result<Plan> make_plan(route::Router& router, const model::State& state, const PlanOptions& asked) {
+  const PlanOptions options = complete(asked, router.fabric());
+  router.set_state(state);
+  WEFT_TRY(std::optional<RouteTable> routes, find_routes(router, state, options));
+  WEFT_TRY(Plan plan, Planner(router, state, options, routes).run());
+  plan.coverage = count_crossings(router, state, plan, std::move(routes), options);
   return plan;
 }
 
-Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
+Result<Plan> make_plan(route::Router& router, const model::State& state,
                        std::span<const LearnedFlow> learned, const PlanOptions& asked) {
+  const Fabric& fabric = router.fabric();
   const PlanOptions options = complete(asked, fabric);
+  router.set_state(state);
+  WEFT_TRY(std::optional<RouteTable> routes, find_routes(router, state, options));
   const model::LiveView live(fabric, state);
   std::vector<std::uint32_t> crossed(fabric.link_count(), 0);
   std::vector<std::uint32_t> host_flows(fabric.node_count(), 0);
-  const auto gain_of = [&](const LearnedFlow& flow) {
-    const auto fresh = [&](LinkId link) { return crossed[link.index()] < options.flows_each; };
-    return std::ranges::count_if(flow.forward, fresh) + std::ranges::count_if(flow.back, fresh);
+  const auto fresh_on = [&](const Path& path) {
+    const auto is_fresh = [&](LinkId link) { return crossed[link.index()] < options.flows_each; };
+    return std::ranges::count_if(path, is_fresh) +
+           static_cast<std::ptrdiff_t>(routes ? routes->fresh_on(path, *options.routes_each) : 0);
   };
   const auto usable = [&](LinkId link) { return live.usable(link); };
   // The largest gain first, of these the host with the fewest flows, then the first of the list.
@@ -365,7 +483,7 @@ Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
     auto operator<=>(const Rank&) const = default;
   };
   const auto rank_of = [&](std::size_t i) {
-    return Rank{gain_of(learned[i]),
+    return Rank{fresh_on(learned[i].forward) + fresh_on(learned[i].back),
                 -std::ptrdiff_t{host_flows[host_index(fabric, learned[i].src)]},
                 -static_cast<std::ptrdiff_t>(i)};
   };
@@ -386,18 +504,11 @@ Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
       queue.push(rank);
       continue;
     }
-    plan.flows.push_back({.src = flow.src,
-                          .dst = flow.dst,
-                          .source_port = flow.source_port,
-                          .path_first = static_cast<std::uint32_t>(plan.links.size()),
-                          .forward_size = static_cast<std::uint16_t>(flow.forward.size()),
-                          .back_size = static_cast<std::uint16_t>(flow.back.size()),
-                          .learned = flow.learned});
-    for (const auto* path : {&flow.forward, &flow.back})
-      for (const LinkId link : *path) {
-        plan.links.push_back(link);
-        ++crossed[link.index()];
-      }
+    append(plan, flow);
+    for (const Path* path : {&flow.forward, &flow.back}) {
+      for (const LinkId link : *path) ++crossed[link.index()];
+      if (routes) routes->add(*path);
+    }
     ++host_flows[host_index(fabric, flow.src)];
   }
   if (plan.flows.empty())
@@ -407,7 +518,7 @@ Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
   set_rates(options, crossed, host_flows, plan);
   std::vector<std::uint64_t> crossings(crossed.begin(), crossed.end());
   for (std::uint64_t& count : crossings) count *= plan.probes;
-  plan.coverage = coverage_of(fabric, state, crossings, options);
+  plan.coverage = coverage_of(fabric, state, crossings, routes ? &*routes : nullptr, options);
   return plan;
 }
 
@@ -464,20 +575,6 @@ void complete_ways(route::Router& router, std::span<const LearnedFlow> whole,
     flow.forward.insert(flow.forward.end(), rest.begin(), rest.end());
   }
   std::erase_if(partial, [](const LearnedFlow& flow) { return flow.forward.empty(); });
-}
-
-Coverage replay(route::Router& router, const model::State& state, const Plan& plan,
-                const PlanOptions& options) {
-  router.set_state(state);
-  std::vector<std::uint64_t> crossings(router.fabric().link_count(), 0);
-  Path path;
-  for (const PlannedFlow& flow : plan.flows) {
-    path.clear();
-    router.append_udp_path(flow.src, flow.dst, {flow.source_port, options.target_port}, path);
-    router.append_udp_path(flow.dst, flow.src, {options.target_port, flow.source_port}, path);
-    for (const LinkId link : path) crossings[link.index()] += plan.probes;
-  }
-  return coverage_of(router.fabric(), state, crossings, options);
 }
 
 }  // namespace weft::observe::probe

@@ -9,19 +9,26 @@
 #include "base/result.hpp"
 #include "model/fabric/fabric.hpp"
 #include "model/fabric/state.hpp"
+#include "observe/probe/routes.hpp"
 #include "observe/probe/targets.hpp"
 #include "route/router.hpp"
 
 namespace weft::observe::probe {
 
+inline constexpr std::size_t plan_flows_max = 1'000'000;
+
 // Distinct flows over each link. One alone cannot tell losses of a link from those of its ends,
 // four can; routes and hash buckets that fail alone need more. 64, unless that were more than
 // 4,096 flows in all, but no less than 4.
 std::uint32_t usual_flows_each(const model::Fabric& fabric);
+// Flows over each transit route: 4, which the localiser needs to tell a lost route, unless these
+// were more than 32,768 flows in all: then none, and routes are crossed as it happens.
+std::uint32_t usual_routes_each(const model::Fabric& fabric);
 
 struct PlanOptions {
-  std::uint64_t crossings = 1;   // of each link in a window
-  std::uint32_t flows_each = 0;  // over each link at least; 0: usual_flows_each()
+  std::uint64_t crossings = 1;               // of each link in a window
+  std::uint32_t flows_each = 0;              // over each link at least; 0: usual_flows_each()
+  std::optional<std::uint32_t> routes_each;  // over each transit route; none: usual_routes_each()
   std::int64_t window_ns = 10 * ns_per_s;
   double rate_max = 0;            // probes a second of one host; 0: no bound
   PortRange ports{49152, 65535};  // to choose source ports from
@@ -39,17 +46,19 @@ struct PlannedFlow {
   std::optional<Timestamp> learned;  // when the way was found out, where that is said
 };
 
-// How often links are crossed in a window.
+// How often links are crossed in a window, and routes by how many flows.
 struct Coverage {
-  struct Tier {
+  struct Tier : Crossed {
     model::TierId tier;
-    std::size_t links = 0, below = 0;  // fewer times than asked for
-    std::uint64_t least = 0, most = 0, sum = 0;
   };
   std::vector<Tier> tiers;           // by id; those with links that can be probed
   std::vector<model::LinkId> below;  // by id
   std::size_t unreachable = 0;       // live links that no two NICs have between them
-  Tier total() const;                // of all tiers; its `tier` means nothing
+  // Only where PlanOptions::routes_each asks for some; ingress routes are counted, not asked for.
+  Crossed transit, ingress;
+  std::vector<Route> routes_below;  // transit, by destination
+
+  Crossed total() const;  // of all tiers
 };
 
 struct Plan {
@@ -67,13 +76,15 @@ struct Plan {
   }
 };
 
-// Covers each live link between switches and NICs by at least `flows_each` flows, by the hash that
-// `router` models, then evens out the hosts' shares; each flow is probed as often as the link with
-// the fewest flows needs, or as the rate allows. The router is left in `state`: what it says is
-// down is neither crossed nor probed. Deterministic. Method: for each link that has too few flows
-// yet, pairs whose shortest paths may cross it try ports until some do; of these the flow is taken
-// that crosses most such links on both ways. Fails: Errc::infeasible when no two NICs are joined.
-// Cost: about 5 us a link and equal-cost choice of it; 0.3 s for a zone of 252 racks and 18 spines.
+// Covers each live link between switches and NICs by at least `flows_each` flows, and each transit
+// route by `routes_each`, by the hash that `router` models, then evens out the hosts' shares; each
+// flow is probed as often as the link with the fewest flows needs, or as the rate allows. The
+// router is left in `state`: what it says is down is neither crossed nor probed. Deterministic.
+// Method: for each route, then each link, that has too few flows yet, pairs whose shortest paths
+// may cross it try ports until some do; of these the flow is taken that crosses most such routes or
+// links on both ways. Fails: Errc::infeasible when no two NICs are joined, Errc::value where
+// routes need more flows than a plan may have. Cost: about 5 us a link or route and equal-cost
+// choice of it.
 Result<Plan> make_plan(route::Router& router, const model::State& state,
                        const PlanOptions& options);
 
@@ -81,8 +92,8 @@ Result<Plan> make_plan(route::Router& router, const model::State& state,
 struct LearnedFlow {
   model::NodeId src, dst;
   std::uint16_t source_port = 0;
-  std::vector<model::LinkId> forward, back;  // back empty: not known, and not counted
-  std::optional<Timestamp> learned;          // as PlannedFlow::learned
+  route::Path forward, back;         // back empty: not known, and not counted
+  std::optional<Timestamp> learned;  // as PlannedFlow::learned
 };
 // The one shortest way from a switch to a NIC; empty: there are several, or none.
 route::Path only_way(route::Router& router, model::NodeId at, model::NodeId dst);
@@ -96,14 +107,11 @@ void complete_ways(route::Router& router, std::span<const LearnedFlow> whole,
                    std::vector<LearnedFlow>& partial);
 
 // The same from learned ways: of those whose links are all live, as few as cover what any of them
-// crosses `flows_each` times where they can, those with most uncovered links first, of these the
-// one whose host has the fewest flows yet. Rates are not evened out beyond that. Fails:
-// Errc::infeasible when none is left. Cost: O(links of all ways * flows of a host * log flows).
-Result<Plan> make_plan(const model::Fabric& fabric, const model::State& state,
+// crosses, links `flows_each` and transit routes `routes_each` times where they can, those with
+// most that is uncovered first, of these the one whose host has the fewest flows yet. Rates are not
+// evened out beyond that. Fails: Errc::infeasible when none is left. Cost: O(links of all ways *
+// flows of a host * log flows).
+Result<Plan> make_plan(route::Router& router, const model::State& state,
                        std::span<const LearnedFlow> learned, const PlanOptions& options);
-
-// Counts the crossings of flows anew, by walking the hash link by link.
-Coverage replay(route::Router& router, const model::State& state, const Plan& plan,
-                const PlanOptions& options);
 
 }  // namespace weft::observe::probe

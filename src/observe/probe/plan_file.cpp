@@ -13,8 +13,6 @@ namespace {
 using model::LinkId;
 using model::NodeId;
 
-constexpr std::size_t lines_max = 1'000'000;
-
 std::vector<std::string> names_of(const model::Fabric& fabric, std::span<const LinkId> links) {
   std::vector<std::string> out;
   for (const LinkId link : links) out.emplace_back(fabric.name(link));
@@ -98,10 +96,10 @@ std::string to_json_lines(const model::Fabric& fabric, const Plan& plan,
 Result<std::vector<PlanLine>> read_plan(const model::Fabric& fabric, LineReader& lines) {
   PlanReader reader(fabric);
   while (const auto line = next_json_line(lines, reader.errors())) {
-    if (reader.rows().size() == lines_max) {
+    if (reader.rows().size() == plan_flows_max) {
       reader.errors().push_back({Errc::value,
                                  line->where(),
-                                 fmt::format("a plan of more than {} flows", lines_max),
+                                 fmt::format("a plan of more than {} flows", plan_flows_max),
                                  "use part of it",
                                  {}});
       break;

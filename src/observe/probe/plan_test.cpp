@@ -75,6 +75,158 @@ TEST_CASE("every directed link between NICs and switches is crossed often enough
   }
 }
 
+// So many ports of every pair; with their ways back, or without.
+std::vector<LearnedFlow> learned_flows(const Fabric& fabric, route::Router& router,
+                                       std::uint16_t ports, bool with_back) {
+  std::vector<LearnedFlow> out;
+  for (const NodeId src : fabric.nics())
+    for (const NodeId dst : fabric.nics())
+      for (std::uint16_t port = 50'000; src != dst && port < 50'000 + ports; ++port) {
+        LearnedFlow flow{.src = src, .dst = dst, .source_port = port};
+        REQUIRE(router.append_udp_path(src, dst, {port, default_port}, flow.forward));
+        if (with_back) REQUIRE(router.append_udp_path(dst, src, {default_port, port}, flow.back));
+        out.push_back(std::move(flow));
+      }
+  return out;
+}
+
+// By breadth first from each host: switches on shortest paths from NICs of other hosts that pass on
+// to a switch, and neither stand first nor last. And how many flows cross each.
+using Routes = std::map<std::pair<NodeId, NodeId>, std::size_t>;
+std::vector<std::size_t> distances(const Fabric& fabric, const model::LiveView& live, NodeId to) {
+  std::vector<std::size_t> out(fabric.node_count(), SIZE_MAX);
+  std::vector<NodeId> level{to};
+  out[to.index()] = 0;
+  for (std::size_t i = 0; i < level.size(); ++i) {
+    const NodeId at = level[i];
+    if (at != to && !fabric.is_switch(at)) continue;  // hosts pass nothing on
+    for (const LinkId link : fabric.out(at))
+      if (const NodeId next = fabric.to(link); live.usable(model::reverse(link)) &&
+                                               fabric.on_wire(link) &&
+                                               out[next.index()] == SIZE_MAX) {
+        out[next.index()] = out[at.index()] + 1;
+        level.push_back(next);
+      }
+  }
+  return out;
+}
+Routes count_routes(const Fabric& fabric, const model::State& state, const Plan& plan) {
+  const model::LiveView live(fabric, state);
+  Routes out;
+  for (const NodeId dst : fabric.nics()) {
+    const std::vector<std::size_t> left = distances(fabric, live, dst);
+    for (const NodeId src : fabric.nics()) {
+      if (fabric.host_of(src) == fabric.host_of(dst) || left[src.index()] == SIZE_MAX) continue;
+      std::vector<NodeId> level{src};
+      for (std::size_t hop = 0; hop < level.size(); ++hop) {
+        const NodeId at = level[hop];
+        for (const LinkId link : fabric.out(at)) {
+          const NodeId next = fabric.to(link);
+          if (!live.usable(link) || !fabric.on_wire(link) ||
+              left[next.index()] + 1 != left[at.index()])
+            continue;
+          const bool is_first = left[at.index()] + 1 == left[src.index()];
+          if (fabric.is_switch(at) && fabric.is_switch(next) && !is_first)
+            out[{at, fabric.host_of(dst)}];
+          if (std::ranges::find(level, next) == level.end()) level.push_back(next);
+        }
+      }
+    }
+  }
+  const auto add = [&](std::span<const LinkId> path, NodeId end) {
+    for (std::size_t i = 1; i + 1 < path.size(); ++i)
+      if (const auto at = out.find({fabric.from(path[i]), fabric.host_of(end)}); at != out.end())
+        ++at->second;
+  };
+  for (const PlannedFlow& flow : plan.flows) {
+    add(plan.forward(flow), flow.dst);
+    add(plan.back(flow), flow.src);
+  }
+  return out;
+}
+
+TEST_CASE(
+    "every transit route is crossed by as many flows as asked for, where parts are down too") {
+  for (const char* yaml :
+       {"{generator: ai_zone, racks: 6, hosts_per_rack: 2, gpus_per_host: 4, spines: 4, "
+        "link: 400 Gbps}",
+        "{generator: ai_zone, racks: 3, hosts_per_rack: 2, gpus_per_host: 1, spines: 4, "
+        "link: 400 Gbps}",
+        "{generator: fat_tree, k: 4, link: 100 Gbps}",
+        "{generator: rail_optimized, groups: 2, hosts_per_group: 3, spines: 4, link: 400 Gbps}"}) {
+    CAPTURE(yaml);
+    const Fabric fabric = make_fabric(yaml);
+    route::Router router = router_of(fabric);
+    model::State state;
+    for (const LinkId link : fabric.links())  // one between switches
+      if (fabric.is_switch(fabric.from(link)) && fabric.is_switch(fabric.to(link))) {
+        state.set(link, {.health = model::Health::down});
+        state.set(model::reverse(link), {.health = model::Health::down});
+        break;
+      }
+    for (const std::uint32_t each : {0u, 1u, 6u}) {
+      CAPTURE(each);
+      const auto plan = make_plan(router, state, {.flows_each = 1, .routes_each = each});
+      REQUIRE(plan.has_value());
+      const Routes routes = count_routes(fabric, state, *plan);
+      std::size_t least = SIZE_MAX, sum = 0;
+      for (const std::size_t flows : std::views::values(routes)) {
+        least = std::min(least, flows);
+        sum += flows;
+      }
+      CHECK(plan->coverage.routes_below.empty());
+      if (each == 0) {  // as it happens
+        CHECK(plan->coverage.transit.parts == 0);
+        continue;
+      }
+      CHECK(least >= each);
+      CHECK(plan->coverage.transit.parts == routes.size());
+      CHECK(plan->coverage.transit.least == least);
+      CHECK(plan->coverage.transit.sum == sum);
+    }
+  }
+}
+
+TEST_CASE("from learned ways: all transit routes that they cross; the others are named") {
+  const Fabric fabric =
+      make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
+  route::Router router = router_of(fabric);
+  std::vector<LearnedFlow> learned = learned_flows(fabric, router, 32, true);
+  const PlanOptions options{.crossings = 4, .flows_each = 1, .routes_each = 4};
+  const auto plan = make_plan(router, {}, learned, options);
+  REQUIRE(plan.has_value());
+  CHECK(plan->coverage.routes_below.empty());
+  for (const std::size_t flows : std::views::values(count_routes(fabric, {}, *plan)))
+    CHECK(flows >= 4);
+  CHECK(plan->flows.size() < learned.size() / 10);
+  const NodeId spine = model::testing::node(fabric, "ctsw:2");
+  const NodeId nic = model::testing::node(fabric, "nic:5");
+  const auto is_lost = [&](const route::Path& path) {
+    return !path.empty() && fabric.to(path.back()) == nic &&
+           std::ranges::any_of(path, [&](LinkId link) { return fabric.to(link) == spine; });
+  };
+  std::erase_if(learned, [&](const LearnedFlow& flow) {
+    return is_lost(flow.forward) || is_lost(flow.back);
+  });
+  const auto less = make_plan(router, {}, learned, options);
+  REQUIRE(less.has_value());
+  REQUIRE(less->coverage.routes_below.size() == 1);
+  CHECK(less->coverage.routes_below.front() == Route{spine, fabric.host_of(nic)});
+}
+
+TEST_CASE("routes are covered by default where that takes few flows; too many are refused") {
+  const Fabric zone = make_fabric(
+      "{generator: ai_zone, racks: 252, hosts_per_rack: 2, gpus_per_host: 8, spines: 18}");
+  CHECK(usual_routes_each(zone) == 4);  // 18 x 504 routes
+  const Fabric large = make_fabric(
+      "{generator: ai_zone, racks: 1024, hosts_per_rack: 2, gpus_per_host: 8, spines: 32}");
+  CHECK(usual_routes_each(large) == 0);  // 32 x 2,048
+  route::Router router = router_of(zone);
+  const auto plan = make_plan(router, {}, {.routes_each = 64 * 64});
+  REQUIRE_FALSE(plan.has_value());
+  CHECK(plan.error().text().find("--routes") != std::string::npos);
+}
+
 TEST_CASE("what is down is neither crossed nor probed") {
   const Fabric fabric = make_fabric(
       "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
@@ -97,33 +249,20 @@ TEST_CASE("what is down is neither crossed nor probed") {
   }
 }
 
-// So many ports of every pair; with their ways back, or without.
-std::vector<LearnedFlow> learned_flows(const Fabric& fabric, route::Router& router,
-                                       std::uint16_t ports, bool with_back) {
-  std::vector<LearnedFlow> out;
-  for (const NodeId src : fabric.nics())
-    for (const NodeId dst : fabric.nics())
-      for (std::uint16_t port = 50'000; src != dst && port < 50'000 + ports; ++port) {
-        LearnedFlow flow{.src = src, .dst = dst, .source_port = port};
-        REQUIRE(router.append_udp_path(src, dst, {port, default_port}, flow.forward));
-        if (with_back) REQUIRE(router.append_udp_path(dst, src, {default_port, port}, flow.back));
-        out.push_back(std::move(flow));
-      }
-  return out;
-}
-
 TEST_CASE("from learned ways: all that any crosses, by few flows, and none over what is down") {
   const Fabric fabric = make_fabric("{generator: fat_tree, k: 4, link: 100 Gbps}");
   route::Router router = router_of(fabric);
   const std::vector<LearnedFlow> learned = learned_flows(fabric, router, 8, false);
-  const auto plan = make_plan(fabric, {}, learned, {.crossings = 5, .flows_each = 4});
+  const auto plan =
+      make_plan(router, {}, learned, {.crossings = 5, .flows_each = 4, .routes_each = 0});
   REQUIRE(plan.has_value());
   CHECK(plan->coverage.below.empty());
   CHECK(plan->coverage.total().least >= 5);
   // 96 links, 6 of them on a way between pods.
   CHECK(plan->flows.size() >= 4 * 16);
   CHECK(plan->flows.size() <= 4 * 40);
-  const auto single = make_plan(fabric, {}, learned, {.crossings = 5, .flows_each = 1});
+  const auto single =
+      make_plan(router, {}, learned, {.crossings = 5, .flows_each = 1, .routes_each = 0});
   REQUIRE(single.has_value());
   CHECK(single->probes == 5);
   CHECK(single->flows.size() >= 16);
@@ -132,11 +271,12 @@ TEST_CASE("from learned ways: all that any crosses, by few flows, and none over 
   model::State state;
   const LinkId down = learned.front().forward[1];
   state.set(down, {.health = model::Health::down});
-  const auto rest = make_plan(fabric, state, learned, {.crossings = 5, .flows_each = 4});
+  const auto rest =
+      make_plan(router, state, learned, {.crossings = 5, .flows_each = 4, .routes_each = 0});
   REQUIRE(rest.has_value());
   for (const PlannedFlow& flow : rest->flows)
     for (const LinkId link : rest->forward(flow)) CHECK(link != down);
-  CHECK_FALSE(make_plan(fabric, {}, std::span<const LearnedFlow>{}, {}).has_value());
+  CHECK_FALSE(make_plan(router, {}, std::span<const LearnedFlow>{}, {}).has_value());
 }
 
 TEST_CASE("from learned ways there and back: every host probes, and about as much as any other") {
@@ -144,7 +284,7 @@ TEST_CASE("from learned ways there and back: every host probes, and about as muc
       make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
   route::Router router = router_of(fabric);
   const std::vector<LearnedFlow> learned = learned_flows(fabric, router, 16, true);
-  const auto plan = make_plan(fabric, {}, learned, {.crossings = 8, .flows_each = 8});
+  const auto plan = make_plan(router, {}, learned, {.crossings = 8, .flows_each = 8});
   REQUIRE(plan.has_value());
   std::map<NodeId, std::size_t> flows;
   for (const PlannedFlow& flow : plan->flows) ++flows[flow.src];
@@ -232,19 +372,22 @@ TEST_CASE("the zone: 9,072 directed links between switches, in well under a seco
   for (const Coverage::Tier& tier : plan->coverage.tiers)
     if (fabric.role(fabric.tiers()[tier.tier].from).kind == model::NodeKind::fabric_switch &&
         fabric.role(fabric.tiers()[tier.tier].to).kind == model::NodeKind::fabric_switch)
-      between_switches += tier.links;
+      between_switches += tier.parts;
   CHECK(between_switches == 9'072);
   CHECK(plan->coverage.total().least >= 7);
   CHECK(plan->probes == 2);
   CHECK(plan->coverage.below.empty());
   MESSAGE("planned in " << seconds << " s, " << plan->flows.size() << " flows");
+  CHECK(plan->coverage.transit.parts == 18 * 504);
+  CHECK(plan->coverage.transit.least >= 4);
+  CHECK(plan->coverage.routes_below.empty());
   CHECK(seconds < 20);  // of a debug build on a busy machine; the bench has the figure
 }
 
 TEST_CASE("plans are the same each time, and are read back") {
   const Fabric fabric = make_fabric("{generator: fat_tree, k: 4, link: 100 Gbps}");
   route::Router router = router_of(fabric);
-  const PlanOptions options{.crossings = 12, .flows_each = 4};
+  const PlanOptions options{.crossings = 12, .flows_each = 4, .routes_each = 0};
   const auto plan = make_plan(router, {}, options), again = make_plan(router, {}, options);
   REQUIRE((plan.has_value() && again.has_value()));
   const std::string text = to_json_lines(fabric, *plan, options);
