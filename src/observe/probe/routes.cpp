@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 namespace weft::observe::probe {
 namespace {
@@ -13,12 +16,14 @@ using model::NodeId;
 
 constexpr std::size_t cells_max = std::size_t{1} << 26;
 
-// The first switch that a NIC is cabled to; none: it has no live cable.
-NodeId switch_of(const Fabric& fabric, const model::LiveView& live, NodeId nic) {
+// Those that a NIC has live cables to, by id.
+std::vector<NodeId> switches_of(const Fabric& fabric, const model::LiveView& live, NodeId nic) {
+  std::vector<NodeId> out;
   for (const LinkId link : fabric.out(nic))
     if (live.usable(link) && fabric.on_wire(link) && fabric.is_switch(fabric.to(link)))
-      return fabric.to(link);
-  return {};
+      out.push_back(fabric.to(link));
+  std::ranges::sort(out);
+  return out;
 }
 
 }  // namespace
@@ -56,17 +61,24 @@ NodeId RouteTable::end_of(NodeId nic) const {
   return host.valid() ? host : nic;
 }
 
-void RouteTable::note(NodeId src, std::span<const LinkId> usable, std::size_t row) {
+void RouteTable::note(NodeId src, std::span<const LinkId> usable, std::vector<Kind>& row) const {
   const auto is_next_to_src = [&](NodeId at) {
-    return std::ranges::any_of(
-        usable, [&](LinkId link) { return fabric_->from(link) == src && fabric_->to(link) == at; });
+    return std::ranges::any_of(fabric_->out(src), [&](LinkId link) {
+      return fabric_->to(link) == at && std::ranges::binary_search(usable, link);
+    });
   };
   for (const LinkId link : usable) {
     const NodeId at = fabric_->from(link);
     if (!fabric_->is_switch(at) || !fabric_->is_switch(fabric_->to(link))) continue;
-    Kind& kind = kinds_[row * switches_.size() + switch_index_[at.index()]];
-    if (kind != Kind::transit) kind = is_next_to_src(at) ? Kind::ingress : Kind::transit;
+    Kind& kind = row[switch_index_[at.index()]];
+    kind = std::max(kind, is_next_to_src(at) ? Kind::ingress : Kind::transit);
   }
+}
+
+void RouteTable::raise(NodeId end, std::span<const Kind> row) {
+  const auto kinds =
+      std::span(kinds_).subspan(end_index_[end.index()] * switches_.size(), switches_.size());
+  for (std::size_t i = 0; i < row.size(); ++i) kinds[i] = std::max(kinds[i], row[i]);
 }
 
 Result<RouteTable> RouteTable::find(route::Router& router, const model::LiveView& live) {
@@ -81,28 +93,41 @@ Result<RouteTable> RouteTable::find(route::Router& router, const model::LiveView
   out.kinds_.resize(cells, Kind::none);
   out.flows_.resize(cells, 0);
 
-  // NICs of one switch have the same routes: one of each host stands for the others.
-  struct Attached {
-    NodeId at, end, nic;
-  };
-  std::vector<Attached> attached;
+  // NICs of the same switches have the same routes to any other rack and from it.
+  std::map<std::vector<NodeId>, std::vector<NodeId>> racks;
   for (const NodeId nic : fabric.nics())
-    if (const NodeId at = switch_of(fabric, live, nic); at.valid())
-      attached.push_back({at, out.end_of(nic), nic});
-  std::ranges::stable_sort(attached, {},
-                           [](const Attached& one) { return std::pair(one.at, one.end); });
-  const auto [first, last] = std::ranges::unique(
-      attached, {}, [](const Attached& one) { return std::pair(one.at, one.end); });
-  attached.erase(first, last);
+    if (std::vector<NodeId> at = switches_of(fabric, live, nic); !at.empty())
+      racks[std::move(at)].push_back(nic);
   std::vector<LinkId> usable;
-  for (const Attached& dst : attached) {
-    NodeId done;
-    for (const Attached& src : attached) {
-      if (src.at == done || src.end == dst.end) continue;
-      done = src.at;
+  // What all streams to `dst` may cross, but those of its own host.
+  const auto row_to = [&](std::span<const NodeId> own_rack, NodeId dst) {
+    std::vector<Kind> row(out.switches_.size(), Kind::none);
+    for (const auto& [at, nics] : racks) {
+      const auto src = std::ranges::find_if(
+          nics, [&](NodeId nic) { return out.end_of(nic) != out.end_of(dst); });
+      if (src == nics.end() || nics.data() == own_rack.data()) continue;
       usable.clear();
-      router.append_usable({.src = src.nic, .dst = dst.nic}, usable);
-      out.note(src.nic, usable, out.end_index_[dst.end.index()]);
+      router.append_usable({.src = *src, .dst = dst}, usable);
+      out.note(*src, usable, row);
+    }
+    return row;
+  };
+  // Hosts that have a rack for themselves: they get other streams than their neighbours elsewhere.
+  std::set<NodeId> alone;
+  for (const auto& [at, nics] : racks)
+    if (const NodeId end = out.end_of(nics.front());
+        std::ranges::all_of(nics, [&](NodeId nic) { return out.end_of(nic) == end; }))
+      alone.insert(end);
+  for (const auto& [at, nics] : racks) {
+    std::vector<Kind> shared;
+    NodeId done;
+    for (const NodeId dst : nics) {
+      const NodeId end = out.end_of(dst);
+      if (end == done) continue;
+      done = end;
+      const bool is_alone = alone.contains(end);
+      if (!is_alone && shared.empty()) shared = row_to(nics, dst);
+      out.raise(end, is_alone ? row_to(nics, dst) : shared);
     }
   }
   return out;

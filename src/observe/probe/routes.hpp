@@ -36,11 +36,13 @@ class RouteTable {
   enum class Kind : std::uint8_t { none, ingress, transit };
 
   // Those of shortest paths in the state of the router, which must outlive it as must the state.
-  // Fails: Errc::value for a fabric of more than 2^26 pairs of switch and host. Cost: O(switches
-  // with NICs x hosts x links of their shortest paths); 0.3 s for 252 racks, 504 hosts, 18 spines.
+  // Fails: Errc::value for a fabric of more than 2^26 pairs of switch and host. Cost: O(racks^2 x
+  // links of their shortest paths), where a rack is NICs cabled to the same switches.
   static Result<RouteTable> find(route::Router& router, const model::LiveView& live);
 
+  // By end, then switch.
   std::size_t size() const { return kinds_.size(); }
+  std::size_t switch_count() const { return switches_.size(); }
   Kind kind(std::size_t at) const { return kinds_[at]; }
   std::uint32_t flows(std::size_t at) const { return flows_[at]; }
   Route route(std::size_t at) const {
@@ -67,7 +69,9 @@ class RouteTable {
  private:
   explicit RouteTable(const model::Fabric& fabric);
   model::NodeId end_of(model::NodeId nic) const;
-  void note(model::NodeId src, std::span<const model::LinkId> usable, std::size_t row);
+  // Raises the kinds of `row`, by switch, by what a stream from `src` may cross.
+  void raise(model::NodeId end, std::span<const Kind> row);
+  void note(model::NodeId src, std::span<const model::LinkId> usable, std::vector<Kind>& row) const;
 
   const model::Fabric* fabric_;
   std::vector<model::NodeId> switches_, ends_;
