@@ -120,7 +120,7 @@ int print(const Common& common, const model::Fabric& fabric, const probe::Plan& 
                [&](model::LinkId link) { return fabric.name(link); });
   if (lacks_routes)
     list_below(coverage.routes_below,
-               fmt::format("routes are crossed by less than {} flows", *options.routes_each),
+               fmt::format("routes are crossed by fewer than {} flows", *options.routes_each),
                [&](const probe::Route& route) {
                  return fmt::format("{} to {}", fabric.name(route.device), fabric.name(route.to));
                });

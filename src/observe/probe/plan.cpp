@@ -106,8 +106,7 @@ Coverage coverage_of(const Fabric& fabric, const model::State& state,
     out.ingress = routes->count(RouteTable::Kind::ingress, 0);
     out.transit = routes->count(RouteTable::Kind::transit, *options.routes_each);
     for (std::size_t at = 0; at < routes->size(); ++at)
-      if (routes->kind(at) == RouteTable::Kind::transit && routes->flows(at) < *options.routes_each)
-        out.routes_below.push_back(routes->route(at));
+      if (routes->is_short(at, *options.routes_each)) out.routes_below.push_back(routes->route(at));
   }
   return out;
 }
@@ -143,10 +142,7 @@ void set_rates(const PlanOptions& options, std::span<const std::uint32_t> crosse
 }
 
 // Hosts where there are any: a NIC on its own counts as one.
-std::size_t host_index(const Fabric& fabric, NodeId nic) {
-  const NodeId host = fabric.host_of(nic);
-  return host.valid() ? host.index() : nic.index();
-}
+std::size_t host_index(const Fabric& fabric, NodeId nic) { return end_of(fabric, nic).index(); }
 
 // Counts the crossings of flows anew, by walking the hash link by link. `routes` has counted none.
 Coverage count_crossings(route::Router& router, const model::State& state, const Plan& plan,
@@ -299,11 +295,9 @@ class Planner {
       for (std::size_t first = 0; first < routes_->size(); first += routes_->switch_count()) {
         draw_routes(first);
         for (std::size_t at = first; at < first + routes_->switch_count(); ++at)
-          if (is_wanted(at) && !is_hopeless[at]) is_hopeless[at] = !cover_route(at);
+          if (routes_->is_short(at, wanted_) && !is_hopeless[at])
+            is_hopeless[at] = !cover_route(at);
       }
-  }
-  bool is_wanted(std::size_t at) const {
-    return routes_->kind(at) == RouteTable::Kind::transit && routes_->flows(at) < wanted_;
   }
   // Flows that chance leads over a wanted route both ways, to the end whose routes begin at
   // `first`: most routes are covered so, at a fraction of the tries that a search for each takes.
@@ -311,7 +305,7 @@ class Planner {
     constexpr std::size_t tries_each = 4;
     std::vector<NodeId> devices;
     for (std::size_t at = first; at < first + routes_->switch_count(); ++at)
-      if (is_wanted(at)) devices.push_back(routes_->route(at).device);
+      if (routes_->is_short(at, wanted_)) devices.push_back(routes_->route(at).device);
     const NodeId end = routes_->route(first).to;
     const auto targets = nics_at(end);
     Candidate candidate;
@@ -468,7 +462,7 @@ std::uint32_t usual_routes_each(const Fabric& fabric) {
   // Switches without NICs pass on to all hosts; without such switches all may.
   std::set<NodeId> with_nics, hosts;
   for (const NodeId nic : fabric.nics()) {
-    hosts.insert(fabric.host_of(nic).valid() ? fabric.host_of(nic) : nic);
+    hosts.insert(end_of(fabric, nic));
     for (const LinkId link : fabric.out(nic)) with_nics.insert(fabric.to(link));
   }
   std::size_t all = 0, middle = 0;

@@ -28,6 +28,11 @@ std::vector<NodeId> switches_of(const Fabric& fabric, const model::LiveView& liv
 
 }  // namespace
 
+NodeId end_of(const Fabric& fabric, NodeId nic) {
+  const NodeId host = fabric.host_of(nic);
+  return host.valid() ? host : nic;
+}
+
 void Crossed::add(std::uint64_t times, std::uint64_t asked) {
   add({.parts = 1, .below = times < asked ? 1u : 0u, .least = times, .most = times, .sum = times});
 }
@@ -49,16 +54,11 @@ RouteTable::RouteTable(const Fabric& fabric)
       switches_.push_back(node);
     }
   for (const NodeId nic : fabric.nics()) {
-    const NodeId end = end_of(nic);
+    const NodeId end = end_of(fabric, nic);
     if (!ends_.empty() && ends_[end_index_[end.index()]] == end) continue;
     end_index_[end.index()] = static_cast<std::uint32_t>(ends_.size());
     ends_.push_back(end);
   }
-}
-
-NodeId RouteTable::end_of(NodeId nic) const {
-  const NodeId host = fabric_->host_of(nic);
-  return host.valid() ? host : nic;
 }
 
 void RouteTable::note(NodeId src, std::span<const LinkId> usable, std::vector<Kind>& row) const {
@@ -104,7 +104,7 @@ Result<RouteTable> RouteTable::find(route::Router& router, const model::LiveView
     std::vector<Kind> row(out.switches_.size(), Kind::none);
     for (const auto& [at, nics] : racks) {
       const auto src = std::ranges::find_if(
-          nics, [&](NodeId nic) { return out.end_of(nic) != out.end_of(dst); });
+          nics, [&](NodeId nic) { return end_of(fabric, nic) != end_of(fabric, dst); });
       if (src == nics.end() || nics.data() == own_rack.data()) continue;
       usable.clear();
       router.append_usable({.src = *src, .dst = dst}, usable);
@@ -115,14 +115,14 @@ Result<RouteTable> RouteTable::find(route::Router& router, const model::LiveView
   // Hosts that have a rack for themselves: they get other streams than their neighbours elsewhere.
   std::set<NodeId> alone;
   for (const auto& [at, nics] : racks)
-    if (const NodeId end = out.end_of(nics.front());
-        std::ranges::all_of(nics, [&](NodeId nic) { return out.end_of(nic) == end; }))
+    if (const NodeId end = end_of(fabric, nics.front());
+        std::ranges::all_of(nics, [&](NodeId nic) { return end_of(fabric, nic) == end; }))
       alone.insert(end);
   for (const auto& [at, nics] : racks) {
     std::vector<Kind> shared;
     NodeId done;
     for (const NodeId dst : nics) {
-      const NodeId end = out.end_of(dst);
+      const NodeId end = end_of(fabric, dst);
       if (end == done) continue;
       done = end;
       const bool is_alone = alone.contains(end);
@@ -142,7 +142,7 @@ bool RouteTable::is_on(std::size_t at, std::span<const LinkId> path) const {
 std::size_t RouteTable::fresh_on(std::span<const LinkId> path, std::uint32_t wanted) const {
   std::size_t out = 0;
   each_on(path, [&](std::size_t at) {
-    if (kinds_[at] == Kind::transit && flows_[at] < wanted) ++out;
+    if (is_short(at, wanted)) ++out;
   });
   return out;
 }

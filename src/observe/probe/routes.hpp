@@ -28,6 +28,9 @@ struct Crossed {
   void add(const Crossed& other);
 };
 
+// The host of a NIC; the NIC itself where it has none.
+model::NodeId end_of(const model::Fabric& fabric, model::NodeId nic);
+
 // The routes of a fabric, and how many flows cross each. The last switch before a host is not
 // counted: its route is the link. A transit route gets packets from other switches; an ingress
 // route only those of the switch's own NICs.
@@ -44,7 +47,10 @@ class RouteTable {
   std::size_t size() const { return kinds_.size(); }
   std::size_t switch_count() const { return switches_.size(); }
   Kind kind(std::size_t at) const { return kinds_[at]; }
-  std::uint32_t flows(std::size_t at) const { return flows_[at]; }
+  // A transit route that fewer flows cross than that.
+  bool is_short(std::size_t at, std::uint32_t wanted) const {
+    return kinds_[at] == Kind::transit && flows_[at] < wanted;
+  }
   Route route(std::size_t at) const {
     return {switches_[at % switches_.size()], ends_[at / switches_.size()]};
   }
@@ -53,7 +59,7 @@ class RouteTable {
   template <class Visit>
   void each_on(std::span<const model::LinkId> path, Visit visit) const {
     if (path.empty()) return;
-    const std::size_t row = end_index_[end_of(fabric_->to(path.back())).index()];
+    const std::size_t row = end_index_[end_of(*fabric_, fabric_->to(path.back())).index()];
     for (std::size_t i = 0; i + 1 < path.size(); ++i) {
       const model::NodeId at = fabric_->to(path[i]);
       if (fabric_->is_switch(at) && fabric_->is_switch(fabric_->to(path[i + 1])))
@@ -68,7 +74,6 @@ class RouteTable {
 
  private:
   explicit RouteTable(const model::Fabric& fabric);
-  model::NodeId end_of(model::NodeId nic) const;
   // Raises the kinds of `row`, by switch, by what a stream from `src` may cross.
   void raise(model::NodeId end, std::span<const Kind> row);
   void note(model::NodeId src, std::span<const model::LinkId> usable, std::vector<Kind>& row) const;
