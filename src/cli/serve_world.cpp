@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "adapt/sim/world_faults.hpp"
 #include "base/percentile.hpp"
@@ -195,15 +196,8 @@ Result<serve::Simulation::Turn> ServedWorld::advance(std::optional<Timestamp> du
     WEFT_TRY(auto lines, tracer_->look());
     if (!lines.empty()) out.batches.push_back({serve::Feed::record, std::move(lines), "traces"});
   }
-  for (sim::People::Word& word : people_->words()) {
-    const bool approves = word.kind == sim::People::Word::Kind::approve;
-    out.commands.push_back(
-        {.kind = approves ? serve::Command::Kind::approve : serve::Command::Kind::repaired,
-         .case_id = std::move(word.repair),
-         .who = approves ? "operator" : "technician",
-         .reason = {},
-         .until = {}});
-  }
+  for (sim::People::Word& word : people_->words())
+    out.commands.push_back(app::command_of(std::move(word)));
   return out;
 }
 

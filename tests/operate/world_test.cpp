@@ -112,7 +112,7 @@ TEST_CASE("faults of a simulated network are found, drained and returned, each t
     CHECK(fault["return_s"] > 5 * 60);
   }
 
-  SUBCASE("also when somebody asks for cases all the time") {
+  {  // also when somebody asks for cases all the time
     const int second = scratch.start(world_command(scratch, "b.db", "1"), "b.json");
     std::size_t answers = 0;
     for (int i = 0; i < 200 && scratch.read("b.json").empty(); ++i)
@@ -122,16 +122,15 @@ TEST_CASE("faults of a simulated network are found, drained and returned, each t
     CHECK(scratch.read("b.json") == first.out);
     CHECK((contents(scratch, "b.db") == contents(scratch, "a.db")));
   }
-  SUBCASE("but not with another seed") {
+  {  // but not with another seed
     const Outcome other = scratch.run(world_command(scratch, "c.db", "2"));
     CHECK(other.status == 0);
     CHECK((contents(scratch, "c.db") != contents(scratch, "a.db")));
   }
-  SUBCASE("and a store is used once") {
-    const Outcome again = scratch.run(world_command(scratch, "a.db", "1"));
-    CHECK(again.status != 0);
-    CHECK_MESSAGE(again.err.contains("begins anew"), again.err);
-  }
+  // A store is used once.
+  const Outcome again = scratch.run(world_command(scratch, "a.db", "1"));
+  CHECK(again.status != 0);
+  CHECK_MESSAGE(again.err.contains("begins anew"), again.err);
 }
 
 // Two or three faults that overlap, each at a spine of its own.

@@ -8,25 +8,23 @@
 namespace weft::adapt::sim {
 
 Status People::notify(const port::Notice& notice) {
-  if (!notice.event.starts_with("repair_")) return {};
-  WEFT_TRY(const JsonLine body, JsonLine::parse(notice.body, {"notice " + notice.id, 0, 0}));
+  const std::string& event = notice.event;
+  if (!event.starts_with("case_") && !event.starts_with("repair_")) return {};
+  const Where where{"notice " + notice.id, 0, 0};
+  WEFT_TRY(const JsonLine body, JsonLine::parse(notice.body, where));
   Errors errors;
   const auto repair = body.object("repair", errors);
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  if (!repair) return fail(Errc::parse, {"notice " + notice.id, 0, 0}, "no repair", "");
+  if (!repair) return fail(Errc::parse, where, "no repair", "");
   const std::string id = repair->text("id", {}, errors);
   const std::string drainable = repair->text("part", "", errors);
   const std::string part = drainable.empty() ? repair->text("root", "", errors) : drainable;
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  if (part.empty()) return {};
-  const std::string& event = notice.event;
-  if (event == "repair_closed" || event == "repair_returned" || event == "repair_rolled_back") {
-    waiting_[part].erase(id);
-    return {};
-  }
-  waiting_[part].insert(id);
+  open_.erase(id);
+  if (part.empty() || repair->has("ended")) return {};
+  open_[id] = {part, repair->node().member("is_offender").flag().value_or(false)};
   if (event == "repair_replace") {
-    offenders_.insert(part);
+    replaced_.insert(part);
     net_.call_technician(part, Operations::Job::replace);
   } else if (event == "repair_drained" || event == "repair_verify_failed" ||
              event == "repair_blocked" || (event == "repair_proposed" && drainable.empty())) {
@@ -56,15 +54,14 @@ std::vector<People::Word> People::words() {
 }
 
 void People::visit(const Operations::Visit& visit, std::vector<Word>& out) {
-  const auto waiting = waiting_.find(visit.entity);
-  if (waiting == waiting_.end() || waiting->second.empty()) return;
-  if (!visit.has_found) {
-    net_.call_technician(visit.entity, offenders_.contains(visit.entity) ? Operations::Job::replace
-                                                                         : Operations::Job::mend);
-    return;
+  for (const auto& [id, repair] : open_) {
+    if (repair.part != visit.entity) continue;
+    if (visit.has_found)
+      out.push_back({Word::Kind::repaired, id});
+    else
+      net_.call_technician(visit.entity,
+                           repair.is_offender ? Operations::Job::replace : Operations::Job::mend);
   }
-  for (const std::string& repair : waiting->second) out.push_back({Word::Kind::repaired, repair});
-  offenders_.erase(visit.entity);
 }
 
 }  // namespace weft::adapt::sim

@@ -1,7 +1,9 @@
 // The people around a simulated network: they hear notices, go and repair, approve, and say so.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,8 +20,9 @@ struct PeopleSettings {
 };
 
 // From one thread. Somebody is sent to a part that was drained, failed its test, cannot be drained,
-// or has to be replaced; proposals are approved after a while. Who repairs a part says so; who
-// finds nothing is sent again, as long as the repair is open.
+// or has to be replaced; proposals are approved after a while. Who repairs a part says so to all
+// open repairs of it that they were told of; who finds nothing is sent again, as long as one is
+// open.
 class People final : public port::Notifier {
  public:
   struct Word {
@@ -30,25 +33,32 @@ class People final : public port::Notifier {
   // `net` must outlive it.
   People(Operations& net, const PeopleSettings& settings) : net_(net), settings_(settings) {}
 
-  // Fails: Errc::parse for a body that is none of a repair.
+  // Of a case or a repair; other notices are for others. Fails: Errc::parse for a body without a
+  // repair.
   Status notify(const port::Notice& notice) override;
   // What they say to the service by now.
   std::vector<Word> words();
   // When somebody says something that is not the end of a visit; none: never.
   std::optional<Timestamp> next_due() const;
+  // Parts that they were told to replace so far.
+  const std::set<std::string>& replaced() const { return replaced_; }
 
  private:
   struct Answer {
     Timestamp t;
     std::string repair;
   };
+  struct Open {
+    std::string part;
+    bool is_offender = false;  // it must be replaced
+  };
   void visit(const Operations::Visit& visit, std::vector<Word>& out);
 
   Operations& net_;
   PeopleSettings settings_;
-  std::map<std::string, std::set<std::string>> waiting_;  // repairs, by part
-  std::set<std::string> offenders_;                       // parts to be replaced
-  std::map<std::string, std::uint64_t> asked_;            // proposals, by part
+  std::map<std::string, Open> open_;  // repairs, by id
+  std::set<std::string> replaced_;
+  std::map<std::string, std::uint64_t> asked_;  // proposals, by part
   std::vector<Answer> answers_;
 };
 

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "adapt/sim/memory_store.hpp"
 #include "app/rehearse/minutes.hpp"
 #include "app/rehearse/plan.hpp"
 #include "base/json_line.hpp"
-#include "base/rng.hpp"
 #include "base/text.hpp"
 #include "operate/repair/reserve.hpp"
 #include "operate/triage/rules.hpp"
@@ -52,6 +51,7 @@ class Rehearsal {
         provisional_(fabric, serve::provisional_rules(operate::triage::default_rules(), {})),
         reserve_(fabric),
         net_(fabric, seeded(options), start),
+        people_(net_, {.seed = options.seed, .approve_mean_ns = options.model.approve_ns}),
         controller_({fabric, inventory_, catalogue_, settled_, provisional_}, {}, options.policy,
                     store_) {}
 
@@ -73,20 +73,14 @@ class Rehearsal {
   }
 
  private:
-  struct Answer {
-    Timestamp t;
-    std::string ticket;
-  };
-
   static sim::OperationsSettings seeded(const RehearseOptions& options) {
     sim::OperationsSettings out = options.model.operations;
     out.seed = options.seed;
     return out;
   }
   Timestamp earliest(Timestamp t) const {
-    for (const auto& due : {net_.next_due(), controller_.next_due()})
+    for (const auto& due : {net_.next_due(), controller_.next_due(), people_.next_due()})
       if (due && *due < t) t = *due;
-    for (const Answer& answer : answers_) t = std::min(t, answer.t);
     return t;
   }
   Status turn() {
@@ -99,8 +93,8 @@ class Rehearsal {
       WEFT_TRY(const auto receipts, controller_.accept({&batch, 1}, now_));
       static_cast<void>(receipts);
     }
-    answer();
-    visits();
+    for (sim::People::Word& word : people_.words())
+      static_cast<void>(controller_.command(command_of(std::move(word)), now_));
     WEFT_TRY(const auto orders, controller_.tick(now_));
     for (const repair::Order& order : orders) controller_.outcome(perform(order), now_);
     static_cast<void>(controller_.announcements());
@@ -133,7 +127,7 @@ class Rehearsal {
         out.forecast = forecast(order);
         break;
       case OrderKind::notify:
-        hear(order);
+        if (const Status heard = people_.notify(order.notice); !heard) out.error = heard.error();
         break;
       case OrderKind::snapshot:
         break;
@@ -159,59 +153,6 @@ class Rehearsal {
     const double before = slowdown();
     add(order.entity);
     return {.jobs = 1, .slowdown_max = slowdown() / before, .worst = "all racks"};
-  }
-
-  // ---- people ----
-
-  void hear(const repair::Order& order) {
-    const repair::Ticket* ticket = controller_.repair().find(order.ticket);
-    if (ticket == nullptr || ticket->key().kind == model::EntityKind::none) return;
-    const std::string& event = order.notice.event;
-    const std::string part = model::name(fabric_, ticket->key());
-    waiting_[part].insert(ticket->id);
-    if (event == "repair_replace") {
-      replaced_.insert(part);
-      net_.call_technician(part, sim::Operations::Job::replace);
-    } else if (event == "repair_drained" || event == "repair_verify_failed" ||
-               event == "repair_blocked" || (event == "repair_proposed" && !ticket->has_part())) {
-      net_.call_technician(part, sim::Operations::Job::mend);
-    } else if (event == "repair_proposed" || event == "repair_failed") {
-      Rng person = Rng(options_.seed).stream("answer").stream(part).stream(asked_[part]++);
-      const double wait =
-          -std::log1p(-person.uniform()) * static_cast<double>(options_.model.approve_ns);
-      answers_.push_back({{now_.ns + static_cast<std::int64_t>(wait)}, ticket->id});
-      net_.call_technician(part, sim::Operations::Job::mend);
-    }
-  }
-  void answer() {
-    for (const Answer& a : answers_)
-      if (a.t <= now_)
-        static_cast<void>(controller_.command(
-            {.kind = serve::Command::Kind::approve, .case_id = a.ticket, .who = "operator"}, now_));
-    std::erase_if(answers_, [&](const Answer& a) { return a.t <= now_; });
-  }
-  void visits() {
-    for (const sim::Operations::Visit& visit : net_.visits()) {
-      std::set<std::string>& waiting = waiting_[visit.entity];
-      for (auto at = waiting.begin(); at != waiting.end();) {
-        const repair::Ticket* ticket = controller_.repair().find(*at);
-        const bool is_waiting = ticket != nullptr && !is_over(ticket->stage) &&
-                                model::name(fabric_, ticket->key()) == visit.entity;
-        if (!is_waiting) {
-          at = waiting.erase(at);
-          continue;
-        }
-        if (visit.has_found)
-          words_.push_back(*at);
-        else
-          net_.call_technician(visit.entity, ticket->is_offender ? sim::Operations::Job::replace
-                                                                 : sim::Operations::Job::mend);
-        ++at;
-      }
-    }
-    for (const std::string& id : std::exchange(words_, {}))
-      static_cast<void>(controller_.command(
-          {.kind = serve::Command::Kind::repaired, .case_id = id, .who = "technician"}, now_));
   }
 
   // ---- what it came to ----
@@ -357,7 +298,7 @@ class Rehearsal {
       ++report_.offenders;
       report_.lemons_found += lemons.contains(part) ? 1 : 0;
     }
-    report_.replaced = replaced_.size();
+    report_.replaced = people_.replaced().size();
   }
   void count_cost() {
     report_.visits = net_.visit_count();
@@ -388,18 +329,23 @@ class Rehearsal {
   operate::triage::Context settled_, provisional_;
   repair::Reserve reserve_;
   sim::Operations net_;
+  sim::People people_;
   sim::MemoryStore store_;
   serve::Controller controller_;
   Timestamp now_ = start;
-  std::vector<Answer> answers_;
-  std::vector<std::string> words_;
-  std::set<std::string> replaced_;
-  std::map<std::string, std::set<std::string>> waiting_;  // tickets of a part that people know of
-  std::map<std::string, std::uint64_t> asked_;            // proposals about a part, so far
   RehearseReport report_;
 };
 
 }  // namespace
+
+serve::Command command_of(adapt::sim::People::Word word) {
+  const bool approves = word.kind == adapt::sim::People::Word::Kind::approve;
+  return {.kind = approves ? serve::Command::Kind::approve : serve::Command::Kind::repaired,
+          .case_id = std::move(word.repair),
+          .who = approves ? "operator" : "technician",
+          .reason = {},
+          .until = {}};
+}
 
 Result<RehearseReport> rehearse(const model::Fabric& fabric, const RehearseOptions& options,
                                 const RehearseProgress& progress) {

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "adapt/sim/operations.hpp"
+#include "adapt/sim/people.hpp"
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "model/fabric/fabric.hpp"
 #include "operate/repair/policy.hpp"
 #include "operate/repair/repair_stats.hpp"
+#include "serve/service.hpp"
 
 namespace weft::app {
 
@@ -78,6 +80,9 @@ using RehearseProgress = std::function<void(double days)>;
 // racks.
 Result<RehearseReport> rehearse(const model::Fabric& fabric, const RehearseOptions& options,
                                 const RehearseProgress& progress);
+
+// What people say, as the service takes it.
+serve::Command command_of(adapt::sim::People::Word word);
 
 std::string to_json(const RehearseReport& report);
 std::string to_table(const RehearseReport& report);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/test_approx.hpp"
+#include "base/test_effort.hpp"
 #include "base/test_skip.hpp"
 #include "plan/backbone/arborescence.hpp"
 #include "plan/backbone/test_wan.hpp"
@@ -277,7 +278,8 @@ TEST_SUITE("needs clp") {
     const TestFolder folder;
     Rng rng(11);
     std::size_t refused = 0, granted = 0, hoses = 0;
-    for (std::uint64_t round = 0; round < 3; ++round) {
+    const std::uint64_t rounds = test_effort(3);
+    for (std::uint64_t round = 0; round < rounds; ++round) {
       const Wan wan = random_wan(4, 2, round + 1);
       const std::vector<Contract> contracts = random_contracts(wan, rng, 5);
       const double q = 0.02;
@@ -312,9 +314,9 @@ TEST_SUITE("needs clp") {
           if (fits_in[s]) there[s].push_back(c);
       }
     }
-    CHECK(refused > 3);
-    CHECK(granted > 3);
-    CHECK(hoses > 3);
+    CHECK(refused > rounds);
+    CHECK(granted > rounds);
+    CHECK(hoses > rounds);
   }
 }
 
