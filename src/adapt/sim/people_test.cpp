@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "model/formats/test_fabric.hpp"
@@ -17,15 +19,12 @@ constexpr std::int64_t an_hour = 3600 * ns_per_s;
 constexpr const char* watched_cable = "rtsw:0--ctsw:1";
 
 struct PeopleBench {
-  explicit PeopleBench(double nothing_found = 0)
-      : net(fabric,
-            {.visit_least_ns = ns_per_s, .visit_mean_ns = ns_per_s, .nothing_found = nothing_found},
-            first_day),
-        people(net, {.approve_mean_ns = 60 * ns_per_s}) {}
   model::Fabric fabric = model::testing::make_fabric(
       "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}");
-  Operations net;
-  People people;
+  Operations net{fabric,
+                 {.visit_least_ns = ns_per_s, .visit_mean_ns = ns_per_s, .nothing_found = 0},
+                 first_day};
+  People people{net, {.approve_mean_ns = 60 * ns_per_s}};
 
   void break_cable() {
     const auto part = model::find_entity(fabric, {watched_cable, {}});
