@@ -107,8 +107,8 @@ void Reserve::find_levels() {
       const NodeId next = fabric_.to(out);
       if (!fabric_.is_switch(next)) continue;
       if (!is_flat && level[next.index()] <= level[at.node.index()]) continue;
-      hops_.push_back({out, index_[next.index()]});
-      at.whole_bps += static_cast<double>(fabric_.rate(out).bps);
+      hops_.push_back({out, index_[next.index()], static_cast<double>(fabric_.rate(out).bps)});
+      at.whole_bps += hops_.back().bps;
     }
     at.hop_end = static_cast<std::uint32_t>(hops_.size());
     if (level[at.node.index()] == 0) first_.push_back(index_[at.node.index()]);
@@ -166,8 +166,7 @@ std::vector<double> Reserve::shares(const Gone& gone) const {
     double live = 0;
     for (std::uint32_t h = at.first_hop; h < at.hop_end; ++h) {
       WEFT_CHECK(hops_[h].up < i);  // upper switches are known first
-      if (!gone.link(hops_[h].link))
-        live += static_cast<double>(fabric_.rate(hops_[h].link).bps) * out[hops_[h].up];
+      if (!gone.link(hops_[h].link)) live += hops_[h].bps * out[hops_[h].up];
     }
     WEFT_CHECK(live <= at.whole_bps * (1 + 1e-9));
     out[i] = live / at.whole_bps;
@@ -182,7 +181,7 @@ void Reserve::add_row(const std::vector<double>& shares, const Gone& gone, Uplin
     const double share = shares[hops_[h].up];
     if (gone.link(hops_[h].link) || share <= 0) continue;
     ++row.live;
-    row.live_bps += static_cast<double>(fabric_.rate(hops_[h].link).bps) * share;
+    row.live_bps += hops_[h].bps * share;
   }
 }
 
@@ -203,19 +202,20 @@ std::vector<Uplinks> Reserve::uplinks(const Gone& gone) const {
 
 std::vector<NodeId> Reserve::cut_off(const Gone& gone) const {
   const std::vector<double> left = shares(gone);
+  std::vector<char> leads_up(order_.size());
+  for (const std::uint32_t at : first_) {
+    const Switch& first = order_[at];
+    // Of a flat fabric the switch's own share says nothing of its cables.
+    Uplinks row;
+    add_row(left, gone, row, at);
+    leads_up[at] = first.first_hop == first.hop_end || row.live > 0 ? 1 : 0;
+  }
   std::vector<NodeId> out;
   for (const NodeId node : fabric_.nodes()) {
     if (!is_nic(fabric_, node)) continue;
     const bool has_way = std::ranges::any_of(fabric_.out(node), [&](LinkId link) {
-      if (gone.link(link)) return false;
       const std::uint32_t at = index_[fabric_.to(link).index()];
-      if (at == none) return false;
-      const Switch& first = order_[at];
-      if (first.first_hop == first.hop_end) return true;
-      // Of a flat fabric the switch's own share says nothing of its cables.
-      Uplinks row;
-      add_row(left, gone, row, at);
-      return row.live > 0;
+      return at != none && !gone.link(link) && leads_up[at] != 0;
     });
     const bool had_way = std::ranges::any_of(
         fabric_.out(node), [&](LinkId link) { return index_[fabric_.to(link).index()] != none; });

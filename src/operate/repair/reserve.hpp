@@ -73,6 +73,7 @@ class Reserve {
   struct Hop {
     model::LinkId link;
     std::uint32_t up;  // in order_
+    double bps;
   };
   struct Switch {
     model::NodeId node;
