@@ -8,6 +8,7 @@
 #include <map>
 #include <queue>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/rng.hpp"
@@ -318,7 +319,7 @@ class Planner {
       candidate.port = any_port();
       if (candidate.src != candidate.dst && walk(candidate) &&
           routes_->fresh_on(candidate.forward, wanted_) > 0 &&
-          routes_->fresh_on(candidate.back, wanted_) > 0)
+          routes_->fresh_on(candidate.back, wanted_) > 0 && is_new(candidate))
         take(candidate);
     }
   }
@@ -359,6 +360,7 @@ class Planner {
       if (is_back ? !walk_back(candidate) : !walk_forward(candidate)) continue;
       if (!crosses(is_back ? candidate.back : candidate.forward)) continue;
       if (is_back ? !walk_forward(candidate) : !walk_back(candidate)) continue;
+      if (!is_new(candidate)) continue;
       ++found;
       candidate.gain = gain(candidate);
       if (found == 1 || candidate.gain > best.gain ||
@@ -369,7 +371,11 @@ class Planner {
     return found > 0;
   }
 
+  bool is_new(const Candidate& candidate) const {
+    return !taken_.contains({candidate.src, candidate.dst, candidate.port});
+  }
   void take(const Candidate& candidate) {
+    taken_.insert({candidate.src, candidate.dst, candidate.port});
     PlannedFlow flow{.src = candidate.src,
                      .dst = candidate.dst,
                      .source_port = candidate.port,
@@ -418,7 +424,7 @@ class Planner {
       candidate.src = nic;
       candidate.dst = any_of(fabric_.nics());
       candidate.port = any_port();
-      if (candidate.src == candidate.dst || !walk(candidate)) continue;
+      if (candidate.src == candidate.dst || !is_new(candidate) || !walk(candidate)) continue;
       std::uint64_t least = UINT64_MAX;
       for (const Path* path : {&candidate.forward, &candidate.back})
         for (const LinkId link : *path)
@@ -442,6 +448,7 @@ class Planner {
   std::vector<std::uint32_t> crossed_;                 // flows, by link
   std::vector<bool> hopeless_;                         // links that no flow was found to cross
   std::vector<std::uint32_t> nic_flows_, host_flows_;  // by node
+  std::set<std::tuple<NodeId, NodeId, std::uint16_t>> taken_;
   Plan plan_;
 };
 

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <map>
 #include <ranges>
+#include <set>
+#include <tuple>
 
 #include "base/config.hpp"
 #include "base/test_approx.hpp"
@@ -73,6 +75,18 @@ TEST_CASE("every directed link between NICs and switches is crossed often enough
     CHECK(plan->coverage.total().least == least);
     CHECK(plan->host_rate_max == approx(plan->host_rate_mean));
   }
+}
+
+TEST_CASE("no flow is planned twice, however few there can be") {
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2}");
+  route::Router router = router_of(fabric);
+  const PlanOptions options{.flows_each = 64, .ports = {50'000, 50'001}};
+  const auto plan = make_plan(router, {}, options);
+  REQUIRE(plan.has_value());
+  std::set<std::tuple<NodeId, NodeId, std::uint16_t>> flows;
+  for (const PlannedFlow& flow : plan->flows)
+    CHECK(flows.insert({flow.src, flow.dst, flow.source_port}).second);
+  count(router, *plan, options);
 }
 
 // So many ports of every pair; with their ways back, or without.
