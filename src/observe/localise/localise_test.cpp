@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -478,6 +481,34 @@ TEST_CASE("a switch that does not forward to one host is named, with the host, a
     if (row.lost == 0 && std::ranges::count(set.path(row), link(fabric, "rtsw:0->ctsw:1")) > 0)
       row.lost = 1;
   CHECK(names(fabric, Localiser(fabric).run(set)) == Names{"loss rtsw:0->ctsw:1", "route ctsw:3"});
+}
+
+TEST_CASE("a route that is forwarded again was lost meanwhile, and speaks of no cable") {
+  const Fabric fabric = zone();
+  EvidenceSet set;
+  // Of 10 probes a window; it begins and ends within windows, that of row i earlier or later.
+  constexpr std::array<std::uint32_t, 8> lost{0, 5, 10, 10, 10, 6, 0, 0};
+  for (std::int64_t window = 0; window < std::ssize(lost); ++window) {
+    EvidenceSet one = Probing(fabric).see(10);
+    std::uint32_t i = 0;
+    for (Evidence& row : one.rows) {
+      row.t = {window};
+      if (row.dst != node(fabric, "nic:5") || fabric.to(one.path(row)[1]) != node(fabric, "ctsw:3"))
+        continue;
+      row.lost = lost[static_cast<std::size_t>(window)];
+      if (window == 1 || window == 5) row.lost -= i++ % 3;
+    }
+    append(set, one);
+    CAPTURE(window);
+    const Names expected = window < 1 ? Names{} : Names{"route ctsw:3"};
+    CHECK(names(fabric, Localiser(fabric).run(set)) == expected);
+  }
+  // Seen from then on: what was before is not known.
+  while (!set.rows.empty()) {
+    std::erase_if(set.rows, [t = set.rows.front().t](const Evidence& row) { return row.t == t; });
+    const bool has_hit = !set.rows.empty() && set.rows.front().t.ns <= 5;
+    CHECK(names(fabric, Localiser(fabric).run(set)) == (has_hit ? Names{"route ctsw:3"} : Names{}));
+  }
 }
 
 TEST_CASE("no route is to blame where the cable loses all, the host is dead, or flows are few") {

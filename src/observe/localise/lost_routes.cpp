@@ -54,24 +54,41 @@ struct Count {
 // A route over which rows were hit.
 struct Suspect {
   Rows hit;
-  Timestamp good{INT64_MIN};  // start of the last row over it that was not
+  std::vector<Timestamp> good;  // starts of the rows over it that were not
 
-  // Of those since then, different flows.
-  std::size_t flows() const {
+  // Leaves of the hit rows those of the time in which most flows were hit and no row was good; of
+  // two such times the later one.
+  void keep_longest() {
+    std::ranges::sort(hit, {}, &Evidence::t);
+    std::ranges::sort(good);
+    std::span<const Evidence*> best;
+    std::size_t most = 0;
+    for (std::span<const Evidence*> left(hit); !left.empty();) {
+      const auto next = std::ranges::lower_bound(good, left.front()->t);
+      const Timestamp end = next == good.end() ? Timestamp{INT64_MAX} : *next;
+      const auto run_end = std::ranges::lower_bound(left, end, {}, &Evidence::t);
+      const auto run = left.first(static_cast<std::size_t>(run_end - left.begin()));
+      if (const std::size_t count = flows(run); count > 0 && count >= most) {
+        best = run;
+        most = count;
+      }
+      // Those beside a good one tell nothing.
+      const auto rest = std::ranges::upper_bound(left, end, {}, &Evidence::t);
+      left = left.subspan(static_cast<std::size_t>(rest - left.begin()));
+    }
+    hit = Rows(best.begin(), best.end());
+  }
+  Timestamp begin() const { return hit.front()->t; }
+  Timestamp last() const { return hit.back()->t; }
+  // Where of other rows this share is hit.
+  double score(double usual) const { return -static_cast<double>(flows(hit)) * std::log(usual); }
+
+  static std::size_t flows(std::span<const Evidence* const> rows) {
     std::vector<FlowKey> out;
-    for (const Evidence* row : hit)
-      if (row->t > good) out.push_back(key_of(*row));
+    for (const Evidence* row : rows) out.push_back(key_of(*row));
     std::ranges::sort(out);
     return out.size() - std::ranges::unique(out).size();
   }
-  Timestamp begin() const {
-    Timestamp out{INT64_MAX};
-    for (const Evidence* row : hit)
-      if (row->t > good) out = std::min(out, row->t);
-    return out;
-  }
-  // Where of other rows this share is hit.
-  double score(double usual) const { return -static_cast<double>(flows()) * std::log(usual); }
 };
 using Suspects = std::map<Route, Suspect>;
 
@@ -82,7 +99,7 @@ class Judge {
     if (believed != nullptr) live_.emplace(fabric, *believed);
   }
 
-  // Routes with enough flows that lost probes, and nothing but that, since some time.
+  // Routes with enough flows that lost probes, and nothing but that, for some time.
   Suspects suspects() const {
     Suspects out;
     // Few routes are hit more than once or twice: those that are not need no entry.
@@ -103,19 +120,21 @@ class Judge {
       each_route(*row, [&](const Route& route) {
         if (hits[at(route)] == flows_min) out[route].hit.push_back(row);
       });
-    std::erase_if(out, [](const auto& one) { return one.second.flows() < flows_min; });
-    if (!out.empty()) note_good(out);
-    std::erase_if(out, [](const auto& one) { return one.second.flows() < flows_min; });
+    const auto has_few = [](const auto& one) { return Suspect::flows(one.second.hit) < flows_min; };
+    std::erase_if(out, has_few);
+    if (out.empty()) return out;
+    const EndRows to_ends = note_good(out);
+    for (auto& [route, suspect] : out) suspect.keep_longest();
+    std::erase_if(out, has_few);
+    std::erase_if(out, [&](const auto& one) { return is_common(one.first, one.second, to_ends); });
     return out;
   }
 
   LostRoute judge(const Route& route, const Suspect& suspect) const {
     const auto [device, end] = route;
     LostRoute out{.device = device, .to = end};
-    const Timestamp begin = suspect.begin();
     std::set<LinkId> in_links, out_links;
     for (const Evidence* row : suspect.hit) {
-      if (row->t <= suspect.good) continue;
       out.probes += row->sent;
       out.lost += row->lost;
       each_hop(*row, [&](LinkId in, LinkId next, NodeId to) {
@@ -126,7 +145,8 @@ class Judge {
     }
     Count by_switch, by_in, by_out, to_end;
     for (const Evidence& row : evidence_.rows) {
-      if (row.t < begin || !tells(row) || goes_over(row, route)) continue;
+      if (row.t < suspect.begin() || row.t > suspect.last() || !tells(row)) continue;
+      if (goes_over(row, route)) continue;
       bool is_to_end = false, is_by_switch = false, is_by_in = false, is_by_out = false;
       each_hop(row, [&, end = end, device = device](LinkId in, LinkId next, NodeId to) {
         is_to_end |= is_at(to, end);
@@ -188,32 +208,35 @@ class Judge {
     });
   }
 
-  // Those to ends that lose by other ways as well are no suspects any more.
-  void note_good(Suspects& suspects) const {
+  // When rows over the routes were good; and all rows to their ends.
+  using EndRows = std::map<NodeId, Rows>;
+  EndRows note_good(Suspects& suspects) const {
     std::vector<bool> is_end(fabric_.node_count());
     for (const auto& [route, suspect] : suspects) {
       is_end[route.second.index()] = true;
       for (const NodeId nic : fabric_.nics_of(route.second)) is_end[nic.index()] = true;
     }
-    std::map<NodeId, Rows> to_ends;
+    EndRows out;
     for (const Evidence& row : evidence_.rows) {
       if ((!is_end[row.src.index()] && !is_end[row.dst.index()]) || !tells(row)) continue;
       each_route(row, [&](const Route& route) {
         if (!is_end[route.second.index()]) return;
-        to_ends[route.second].push_back(&row);
+        out[route.second].push_back(&row);
         if (is_hit(row)) return;
         if (const auto at = suspects.find(route); at != suspects.end())
-          at->second.good = std::max(at->second.good, row.t);
+          at->second.good.push_back(row.t);
       });
     }
-    std::erase_if(suspects, [&](const auto& one) {
-      const auto& [route, suspect] = one;
-      const Timestamp begin = suspect.begin();
-      Count others;
-      for (const Evidence* row : to_ends[route.second])
-        if (row->t >= begin && !goes_over(*row, route)) others.add(*row);
-      return suspect.score(others.share()) < accept;
-    });
+    return out;
+  }
+
+  // Whether its end loses as much by other ways.
+  bool is_common(const Route& route, const Suspect& suspect, const EndRows& to_ends) const {
+    Count others;
+    for (const Evidence* row : to_ends.at(route.second))
+      if (row->t >= suspect.begin() && row->t <= suspect.last() && !goes_over(*row, route))
+        others.add(*row);
+    return suspect.score(others.share()) < accept;
   }
 
   const Fabric& fabric_;

@@ -17,12 +17,13 @@ struct LostRoute {
   double score = 0;                    // log odds against chance
 };
 
-// By score, then by ids. A route is lost where since some time every row over the switch to that
-// end has lost probes, at least four flows of them; and of the rows of the same time over the links
+// By score, then by ids. A route is lost where for some time every row over the switch to that end
+// has lost probes, at least four flows of them; and of the rows of the same time over the links
 // into and out of the switch to other ends, over the switch, and to that end by other switches so
-// few have lost any that as many in a row would not be chance. The last switch before an end has
-// no such rows beside it: there it is the cable or the end that is judged.
-// Rows over these routes are taken out of `evidence`: they speak of no link.
+// few have lost any that as many in a row would not be chance. It may have ended since: then all
+// rows over it, also those of windows in which it began or ended, are as little to a link's blame.
+// The last switch before an end has no such rows beside it: there it is the cable or the end that
+// is judged. Rows over these routes are taken out of `evidence`: they speak of no link.
 // Cost: a pass over the rows that lost something; where four flows to an end over one switch did, a
 // pass over all, and one more for each route that nothing came over lately.
 // `believed` as Localiser::run has it: rows over what is out are left as they are.
