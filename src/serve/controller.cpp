@@ -305,13 +305,16 @@ std::vector<model::Entity> Controller::out_of_service(Timestamp now) const {
 
 void Controller::note_out_of_service(Timestamp now) {
   std::erase_if(out_by_others_, [&](const auto& out) { return out.second <= now; });
-  std::vector<model::Entity> out = out_of_service(now);
-  const model::State state = repair::state_without(context_.fabric, out);
-  const std::vector<model::Entity> moving = repair_.moving();
-  std::erase_if(out,
-                [&](const auto& part) { return std::ranges::find(moving, part) != moving.end(); });
+  const OutOfService parts{out_of_service(now), repair_.moving()};
+  if (parts == told_out_) return;
+  told_out_ = parts;
+  const model::State state = repair::state_without(context_.fabric, parts.all);
+  std::vector<model::Entity> still = parts.all;
+  std::erase_if(still, [&](const auto& part) {
+    return std::ranges::find(parts.moving, part) != parts.moving.end();
+  });
   probe_monitor_.set_out_of_service(
-      state, moving.empty() ? state : repair::state_without(context_.fabric, out), now);
+      state, parts.moving.empty() ? state : repair::state_without(context_.fabric, still), now);
 }
 
 operate::health::Conditions Controller::link_conditions(Timestamp now) const {

@@ -180,6 +180,11 @@ class Controller {
   };
   std::map<std::string, OrderedOut> ordered_out_;
   std::vector<std::pair<model::Entity, Timestamp>> out_by_others_;  // until when
+  struct OutOfService {
+    std::vector<model::Entity> all, moving;
+    friend bool operator==(const OutOfService&, const OutOfService&) = default;
+  };
+  OutOfService told_out_;  // as the probe monitor knows it
   FailingFlows failing_;
   FeedLog feeds_;
   operate::health::Book health_;

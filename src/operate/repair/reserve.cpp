@@ -107,7 +107,8 @@ void Reserve::find_levels() {
       const NodeId next = fabric_.to(out);
       if (!fabric_.is_switch(next)) continue;
       if (!is_flat && level[next.index()] <= level[at.node.index()]) continue;
-      hops_.push_back({out, index_[next.index()], static_cast<double>(fabric_.rate(out).bps)});
+      hops_.push_back(
+          {model::cable_of(out), index_[next.index()], static_cast<double>(fabric_.rate(out).bps)});
       at.whole_bps += hops_.back().bps;
     }
     at.hop_end = static_cast<std::uint32_t>(hops_.size());
@@ -166,7 +167,7 @@ std::vector<double> Reserve::shares(const Gone& gone) const {
     double live = 0;
     for (std::uint32_t h = at.first_hop; h < at.hop_end; ++h) {
       WEFT_CHECK(hops_[h].up < i);  // upper switches are known first
-      if (!gone.link(hops_[h].link)) live += hops_[h].bps * out[hops_[h].up];
+      if (!gone.cable(hops_[h].cable)) live += hops_[h].bps * out[hops_[h].up];
     }
     WEFT_CHECK(live <= at.whole_bps * (1 + 1e-9));
     out[i] = live / at.whole_bps;
@@ -177,9 +178,10 @@ std::vector<double> Reserve::shares(const Gone& gone) const {
 void Reserve::add_row(const std::vector<double>& shares, const Gone& gone, Uplinks& row,
                       std::uint32_t at) const {
   const Switch& first = order_[at];
+  if (gone.node(first.node)) return;
   for (std::uint32_t h = first.first_hop; h < first.hop_end; ++h) {
-    const double share = shares[hops_[h].up];
-    if (gone.link(hops_[h].link) || share <= 0) continue;
+    const double share = shares[hops_[h].up];  // 0 of a switch that is gone
+    if (gone.cable(hops_[h].cable) || share <= 0) continue;
     ++row.live;
     row.live_bps += hops_[h].bps * share;
   }

@@ -71,7 +71,7 @@ class Reserve {
     std::vector<std::uint32_t> switches;  // in first_
   };
   struct Hop {
-    model::LinkId link;
+    model::CableId cable;
     std::uint32_t up;  // in order_
     double bps;
   };
