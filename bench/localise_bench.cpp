@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "adapt/sim/test_probing.hpp"
 #include "adapt/sim/twin.hpp"
 #include "base/check.hpp"
 #include "model/formats/build_fabric.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 struct Zone {
   Zone() : fabric(make()), router(*route::Router::create(fabric, {.scheme = "e_ecmp"}, 1)) {
-    auto made = adapt::sim::make_plan(router, {}, 1);
+    auto made = adapt::sim::testing::make_plan(router, {}, 1);
     WEFT_CHECK(made.has_value());
     plan = *std::move(made);
   }

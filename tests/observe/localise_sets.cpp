@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "adapt/sim/test_probing.hpp"
 #include "adapt/sim/twin.hpp"
 #include "base/check.hpp"
 #include "base/text.hpp"
@@ -186,8 +187,8 @@ struct ZoneProbing {
 };
 
 TwinPlan zone_plan(Scene& scene, const ZoneProbing& probing, std::uint64_t seed) {
-  return *adapt::sim::make_plan(scene.stage.router,
-                                {.per_host = probing.per_host, .classes = probing.classes}, seed);
+  return *adapt::sim::testing::make_plan(
+      scene.stage.router, {.per_host = probing.per_host, .classes = probing.classes}, seed);
 }
 
 // One window, one look.
@@ -241,7 +242,7 @@ Outcome watching(const ZoneProbing& probing, std::uint64_t first, std::size_t se
     scene.trouble_hosts();
     scene.break_link(loss, loss);
     TwinPlan plan = zone_plan(scene, probing, seed);
-    adapt::sim::Accumulator seen;
+    adapt::sim::testing::Accumulator seen;
     const int looks = static_cast<int>(probing.length.seconds());
     double found = 0;
     for (int second = 1; second <= looks; ++second) {
@@ -251,7 +252,7 @@ Outcome watching(const ZoneProbing& probing, std::uint64_t first, std::size_t se
       const Names got = fabric_names(scene.stage.fabric, report);
       if (found == 0 && std::ranges::includes(got, scene.truth)) found = second;
       if (second == looks) judge(out, seed, scene.truth, got);
-      adapt::sim::aim(plan, scene.stage.router, suspect_links(scene.stage.fabric, report));
+      adapt::sim::testing::aim(plan, scene.stage.router, suspect_links(scene.stage.fabric, report));
     }
     if (found > 0) out.found_s.push_back(found);
   }

@@ -181,38 +181,4 @@ Observation Twin::observe(const TwinPlan& plan, Timestamp t, Duration length, Co
   return out;
 }
 
-void Accumulator::add(const TwinPlan& plan, const EvidenceSet& seen) {
-  if (current_.rows.empty()) {
-    current_ = seen;
-    return;
-  }
-  WEFT_CHECK(seen.rows.size() == current_.rows.size());
-  current_.links = plan.links;  // plans only add paths
-  finished_.classes = current_.classes;
-  for (std::size_t i = 0; i < seen.rows.size(); ++i) {
-    model::Evidence& row = current_.rows[i];
-    const model::Evidence& now = seen.rows[i];
-    if (row.sport != now.sport || row.path_first != now.path_first) {
-      finished_.rows.push_back(row);
-      finished_.set_path(finished_.rows.back(), current_.path(row));
-      row = now;
-      continue;
-    }
-    row.sent += now.sent;
-    row.lost += now.lost;
-    row.late += now.late;
-    row.damaged += now.damaged;
-    row.duplicates += now.duplicates;
-  }
-}
-
-EvidenceSet Accumulator::total() const {
-  EvidenceSet out = current_;
-  for (model::Evidence row : finished_.rows) {
-    out.set_path(row, finished_.path(row));
-    out.rows.push_back(row);
-  }
-  return out;
-}
-
 }  // namespace weft::adapt::sim

@@ -9,16 +9,44 @@
 #include <vector>
 
 #include "adapt/sim/operations.hpp"
-#include "adapt/sim/twin_plan.hpp"
 #include "base/rng.hpp"
 #include "base/timestamp.hpp"
 #include "base/units.hpp"
 #include "model/events/evidence.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/localise/counters.hpp"
+#include "observe/probe/targets.hpp"
 
 namespace weft::adapt::sim {
 
+using model::EvidenceSet;
+using model::Fabric;
+using model::LinkId;
+using model::NodeId;
 using observe::localise::LinkCounters;
+
+// Probes with one 5-tuple and class.
+struct TwinFlow {
+  NodeId src, dst;  // NICs
+  std::uint16_t sport = 0, dport = observe::probe::default_port;
+  std::uint8_t traffic_class = 0;                   // in TwinPlan::classes
+  std::uint32_t forward_first = 0, back_first = 0;  // paths, in TwinPlan::links
+  std::uint16_t forward_size = 0, back_size = 0;    // back_size 0: nobody answers (one-way)
+  double per_s = 0;
+};
+
+struct TwinPlan {
+  std::vector<TwinFlow> flows;
+  std::vector<LinkId> links;
+  std::vector<std::string> classes{"0"};
+
+  std::span<const LinkId> forward(const TwinFlow& flow) const {
+    return {links.data() + flow.forward_first, flow.forward_size};
+  }
+  std::span<const LinkId> back(const TwinFlow& flow) const {
+    return {links.data() + flow.back_first, flow.back_size};
+  }
+};
 
 // Loses some 5-tuples on some links: those whose hash falls into one of `buckets`.
 struct TupleFault {
@@ -105,17 +133,6 @@ class Twin {
   std::vector<Operations::BlackHole> holes_;
   std::map<NodeId, Stalls> stalls_;
   Column<NodeId, bool> dead_;
-};
-
-// Adds what is observed in window after window: one row a flow and leg while its path stays.
-class Accumulator {
- public:
-  void add(const TwinPlan& plan, const EvidenceSet& seen);
-  EvidenceSet total() const;
-
- private:
-  EvidenceSet current_;   // as the last plan has it
-  EvidenceSet finished_;  // of flows that were moved since
 };
 
 }  // namespace weft::adapt::sim

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "adapt/sim/sample.hpp"
+#include "adapt/sim/test_probing.hpp"
 #include "base/config.hpp"
 #include "base/test_approx.hpp"
 #include "model/formats/test_fabric.hpp"
@@ -17,6 +18,10 @@
 
 namespace weft::adapt::sim {
 namespace {
+
+using testing::Accumulator;
+using testing::aim;
+using testing::make_plan;
 
 constexpr std::string_view zone_yaml =
     "{generator: ai_zone, racks: 6, hosts_per_rack: 2, gpus_per_host: 2, spines: 4}";

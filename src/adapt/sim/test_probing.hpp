@@ -1,16 +1,33 @@
-#include "adapt/sim/twin_plan.hpp"
+// For tests of localisers: probes of a twin's hosts, and what they meet in window after window.
+#pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
+#include <span>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
+#include "adapt/sim/twin.hpp"
+#include "base/check.hpp"
+#include "base/result.hpp"
 #include "base/rng.hpp"
+#include "route/router.hpp"
 
-namespace weft::adapt::sim {
-namespace {
+namespace weft::adapt::sim::testing {
 
 using route::Hop;
+
+struct PlanOptions {
+  std::uint32_t peers = 14;  // other hosts that each host probes
+  std::uint32_t ports = 18;  // source ports for each of them
+  double per_host = 450;     // probes a second, over all classes
+  std::vector<std::string> classes{"0"};
+  std::uint32_t choices = 4;  // paths tried for each flow; the one over the idlest links is taken
+};
 
 class TwinPlanner {
  public:
@@ -107,8 +124,20 @@ class TwinPlanner {
   TwinPlan plan_;
 };
 
+// Every host probes other hosts in other racks, from random NICs, over links that so far have few
+// flows. The router should hash QPs (e_ecmp): ports are looked up as QPs.
+// Fails: Errc::infeasible with fewer than two racks. Cost: flows x choices x hops.
+inline Result<TwinPlan> make_plan(route::Router& router, const PlanOptions& options,
+                                  std::uint64_t seed) {
+  TwinPlanner planner(router, options, seed);
+  if (!planner.possible())
+    return fail(Errc::infeasible, {}, "probes need hosts in at least two racks");
+  return planner.make();
+}
+
 // Leads one direction of a flow over `link`; false where that would be a detour.
-bool lead_over(TwinPlan& plan, route::Router& router, TwinFlow& flow, LinkId link, bool forward) {
+inline bool lead_over(TwinPlan& plan, route::Router& router, TwinFlow& flow, LinkId link,
+                      bool forward) {
   const Fabric& fabric = router.fabric();
   const NodeId src = forward ? flow.src : flow.dst, dst = forward ? flow.dst : flow.src;
   std::array<NodeId, 2> via{fabric.from(link), fabric.to(link)};
@@ -124,16 +153,9 @@ bool lead_over(TwinPlan& plan, route::Router& router, TwinFlow& flow, LinkId lin
   return true;
 }
 
-}  // namespace
-
-Result<TwinPlan> make_plan(route::Router& router, const PlanOptions& options, std::uint64_t seed) {
-  TwinPlanner planner(router, options, seed);
-  if (!planner.possible())
-    return fail(Errc::infeasible, {}, "probes need hosts in at least two racks");
-  return planner.make();
-}
-
-void aim(TwinPlan& plan, route::Router& router, std::span<const LinkId> suspects) {
+// Moves up to half of the flows of each host next to a suspect link onto that link, as far as
+// shortest paths allow; the rates stay. Cost: O(flows + moved flows x hops).
+inline void aim(TwinPlan& plan, route::Router& router, std::span<const LinkId> suspects) {
   const Fabric& fabric = router.fabric();
   if (suspects.empty()) return;
   // Switches at which probes can be turned onto a suspect: where it starts (way there) or ends.
@@ -154,4 +176,49 @@ void aim(TwinPlan& plan, route::Router& router, std::span<const LinkId> suspects
   }
 }
 
-}  // namespace weft::adapt::sim
+// Adds what is observed in window after window: one row a flow and leg while its path stays.
+class Accumulator {
+ public:
+  void add(const TwinPlan& plan, const EvidenceSet& seen);
+  EvidenceSet total() const;
+
+ private:
+  EvidenceSet current_;   // as the last plan has it
+  EvidenceSet finished_;  // of flows that were moved since
+};
+
+inline void Accumulator::add(const TwinPlan& plan, const EvidenceSet& seen) {
+  if (current_.rows.empty()) {
+    current_ = seen;
+    return;
+  }
+  WEFT_CHECK(seen.rows.size() == current_.rows.size());
+  current_.links = plan.links;  // plans only add paths
+  finished_.classes = current_.classes;
+  for (std::size_t i = 0; i < seen.rows.size(); ++i) {
+    model::Evidence& row = current_.rows[i];
+    const model::Evidence& now = seen.rows[i];
+    if (row.sport != now.sport || row.path_first != now.path_first) {
+      finished_.rows.push_back(row);
+      finished_.set_path(finished_.rows.back(), current_.path(row));
+      row = now;
+      continue;
+    }
+    row.sent += now.sent;
+    row.lost += now.lost;
+    row.late += now.late;
+    row.damaged += now.damaged;
+    row.duplicates += now.duplicates;
+  }
+}
+
+inline EvidenceSet Accumulator::total() const {
+  EvidenceSet out = current_;
+  for (model::Evidence row : finished_.rows) {
+    out.set_path(row, finished_.path(row));
+    out.rows.push_back(row);
+  }
+  return out;
+}
+
+}  // namespace weft::adapt::sim::testing
