@@ -66,6 +66,7 @@ Status read_more(const FlowsArgs& args, plan::Setup& setup) {
   if (setup.engine_name == plan::EngineName::fluid)
     return fail(Errc::unsupported, where, "the fluid engine has neither pauses nor port counters",
                 "remove the option, or add --engine packet");
+  setup.packet.options.class_counters = args.ports;
   if (!args.pauses) return {};
   if (!setup.packet.options.pfc.on)
     return fail(Errc::value, where, "transport.pfc is off, so nothing pauses",

@@ -222,28 +222,46 @@ std::vector<model::LinkId> counting_ports(const model::Fabric& fabric,
   return out;
 }
 
-Json to_json(const model::Fabric& fabric, const std::vector<LinkCounters>& links) {
+Json to_json(const LinkCounters& c) {
+  return {{"bytes", c.bytes},
+          {"packets", c.packets},
+          {"control", c.control},
+          {"ecn_marked", c.ecn_marked},
+          {"dropped", c.dropped},
+          {"trimmed", c.trimmed},
+          {"pauses", c.pauses},
+          {"paused_s", engine::packet::seconds(c.paused_ps)},
+          {"queue_max_bytes", c.queue_max}};
+}
+
+// The counts of each class of a port; none where there is one.
+std::span<const LinkCounters> classes_of(const plan::FlowsResult& result, model::LinkId id) {
+  if (result.class_links.empty()) return {};
+  const std::size_t count = result.class_links.size() / result.links.size();
+  return std::span(result.class_links).subspan(id.index() * count, count);
+}
+
+Json ports_json(const model::Fabric& fabric, const plan::FlowsResult& result) {
   Json out = Json::array();
-  for (const model::LinkId id : counting_ports(fabric, links)) {
-    const LinkCounters& c = links[id.index()];
-    out.push_back({{"port", fabric.name(id)},
-                   {"bytes", c.bytes},
-                   {"packets", c.packets},
-                   {"control", c.control},
-                   {"ecn_marked", c.ecn_marked},
-                   {"dropped", c.dropped},
-                   {"trimmed", c.trimmed},
-                   {"pauses", c.pauses},
-                   {"paused_s", engine::packet::seconds(c.paused_ps)},
-                   {"pauses_sent", pauses_sent(links, id)},
-                   {"queue_max_bytes", c.queue_max}});
+  for (const model::LinkId id : counting_ports(fabric, result.links)) {
+    Json port = {{"port", fabric.name(id)}};
+    port.update(to_json(result.links[id.index()]));
+    port["pauses_sent"] = pauses_sent(result.links, id);
+    const auto classes = classes_of(result, id);
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+      Json one = {{"class", c}};
+      one.update(to_json(classes[c]));
+      port["classes"].push_back(std::move(one));
+    }
+    out.push_back(std::move(port));
   }
   return out;
 }
 
 // Those with the longest queues.
-void print_ports(const model::Fabric& fabric, const std::vector<LinkCounters>& links) {
+void print_ports(const model::Fabric& fabric, const plan::FlowsResult& result) {
   constexpr std::size_t shown = 20;
+  const std::vector<LinkCounters>& links = result.links;
   std::vector<model::LinkId> ports = counting_ports(fabric, links);
   std::ranges::stable_sort(ports, std::greater{},
                            [&](model::LinkId id) { return links[id.index()].queue_max; });
@@ -258,13 +276,18 @@ void print_ports(const model::Fabric& fabric, const std::vector<LinkCounters>& l
                {"pauses"},
                {"paused"},
                {"pauses sent"}});
-  for (const model::LinkId id : std::span(ports).first(std::min(ports.size(), shown))) {
-    const LinkCounters& c = links[id.index()];
-    table.add({fabric.name(id), bytes_text(c.queue_max), bytes_text(static_cast<double>(c.bytes)),
+  const auto add = [&](std::string name, const LinkCounters& c, std::string sent) {
+    table.add({std::move(name), bytes_text(c.queue_max), bytes_text(static_cast<double>(c.bytes)),
                std::to_string(c.packets), std::to_string(c.control), std::to_string(c.ecn_marked),
                std::to_string(c.dropped), std::to_string(c.trimmed), std::to_string(c.pauses),
                c.pauses > 0 ? human_seconds(engine::packet::seconds(c.paused_ps)) : "-",
-               std::to_string(pauses_sent(links, id))});
+               std::move(sent)});
+  };
+  for (const model::LinkId id : std::span(ports).first(std::min(ports.size(), shown))) {
+    add(fabric.name(id), links[id.index()], std::to_string(pauses_sent(links, id)));
+    const auto classes = classes_of(result, id);
+    for (std::size_t c = 0; c < classes.size(); ++c)
+      if (classes[c] != LinkCounters{}) add(fmt::format("  class {}", c), classes[c], "");
   }
   fmt::print("\n{}", table.text());
   if (ports.size() > shown)
@@ -290,7 +313,7 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result,
   fmt::print(",\n");
   if (result.packet) {
     if (ports_of != nullptr) {
-      print_member("ports", to_json(*ports_of, result.links));
+      print_member("ports", ports_json(*ports_of, result));
       fmt::print(",\n");
     }
     print_member("packet", Json::parse(plan::report::json_text(*result.packet)));
@@ -315,7 +338,7 @@ void print_text(const plan::FlowsResult& result, const model::Fabric* ports_of) 
   if (!result.packet) return;
   print_queues(*result.packet);
   print_counters(*result.packet);
-  if (ports_of != nullptr) print_ports(*ports_of, result.links);
+  if (ports_of != nullptr) print_ports(*ports_of, result);
   if (result.packet->pause_trees) print_pauses(*result.packet->pause_trees);
 }
 

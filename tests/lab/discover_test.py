@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+from namespaces import ip, skip
+
 WEFT = sys.argv[1]
 NAME = f'weft-discover-{os.getpid()}-'
 SWITCHES = ['leaf1', 'leaf2', 'spine1']
@@ -34,17 +36,6 @@ WRONG = {('elsewhere', 'leaf1/Ethernet2', 'spine1/Ethernet3', 'spine1/Ethernet2'
 FRR = '/usr/lib/frr/'
 MODULE = glob.glob('/usr/lib/*/frr/modules/bgpd_snmp.so')
 daemons = []
-
-
-def skip(reason):
-    print('SKIPPED: discover:', reason)
-    sys.exit(77)
-
-
-def ip(*words):
-    done = subprocess.run(['ip', *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise OSError(f'ip {" ".join(words)}: {done.stderr.strip()}')
 
 
 def start(namespace, *command, **environment):
@@ -196,18 +187,18 @@ def check_bgp(folder):
 def main():
     for program in ('/usr/sbin/snmpd', '/usr/sbin/lldpd', FRR + 'bgpd'):
         if not os.access(program, os.X_OK):
-            skip(f'{program} is not installed')
+            skip('discover', f'{program} is not installed')
     if not MODULE:
-        skip("FRR's module for SNMP is not installed")
+        skip('discover', "FRR's module for SNMP is not installed")
     if os.geteuid() != 0:
-        skip('needs root, for network namespaces')
+        skip('discover', 'needs root, for network namespaces')
     folder = tempfile.mkdtemp(prefix='weft-discover-')
     os.chmod(folder, 0o755)  # lldpd drops its rights
     try:
         try:
             lay()
         except OSError as error:
-            skip(f'no network namespaces here: {error}')
+            skip('discover', f'no network namespaces here: {error}')
         serve(folder)
         route(folder)
         check(folder)

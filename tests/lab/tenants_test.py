@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 
+from namespaces import ip, skip
+
 # Workloads: name, party, and its addresses. What is not at a tap is in the world, behind the uplink.
 HERE = {'shop1': ('shop', 'tap-shop-1', '10.20.0.11', 'fd00:20::11'), 'shop2': ('shop', 'tap-shop-2', '10.20.0.12', 'fd00:20::12'),
         'media1': ('media', 'tap-media-1', '10.30.0.11', 'fd00:30::11'), 'infer1': ('inference', 'tap-infer-1', '10.40.0.11', None)}
@@ -30,17 +32,6 @@ OPEN = {('shop', 'dns', 'tcp', 53), ('shop', 'dns', 'udp', 53), ('shop', 'media'
 GATEWAY, GATEWAY6, GROUP = '169.254.1.1', 'fe80::1', 5
 LIBC = ctypes.CDLL(None, use_errno=True)
 NAME = f'weft-tenants-{os.getpid()}-'
-
-
-def skip(reason):
-    print('SKIPPED: tenants:', reason)
-    sys.exit(77)
-
-
-def ip(*words):
-    done = subprocess.run(['ip', *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise OSError(f'ip {" ".join(words)}: {done.stderr.strip()}')
 
 
 def batch(namespace, text):
@@ -96,7 +87,7 @@ class Nft:
         try:
             self.lib = ctypes.CDLL('libnftables.so.1')
         except OSError:
-            skip('libnftables is not here')
+            skip('tenants', 'libnftables is not here')
         self.lib.nft_ctx_new.restype = ctypes.c_void_p
         for name in ('nft_ctx_get_output_buffer', 'nft_ctx_get_error_buffer'):
             getattr(self.lib, name).restype = ctypes.c_char_p
@@ -124,7 +115,7 @@ def listen_to_log():
         attribute += b'\0' * (-len(attribute) % 4)
         log.send(struct.pack('=IHHII', 20 + len(attribute), 4 << 8 | 1, 5, 1, 0) + struct.pack('!BBH', 0, 0, GROUP) + attribute)
         if struct.unpack('=i', log.recv(65536)[16:20])[0] != 0:
-            skip('the kernel has no NFLOG')
+            skip('tenants', 'the kernel has no NFLOG')
     log.setblocking(False)
     return log
 
@@ -252,12 +243,12 @@ def forge(heard):
 def main():
     weft, scenario = sys.argv[1:3]
     if os.geteuid() != 0:
-        skip('it needs root for network namespaces')
+        skip('tenants', 'it needs root for network namespaces')
     nft, failures = Nft(), []
     try:
         build()
     except OSError as error:
-        skip(str(error))
+        skip('tenants', str(error))
     text = open(scenario).read() + f'log: {{nflog: {GROUP}}}\n'
     rules = subprocess.run([weft, 'tenants', '/dev/stdin', '--to', 'nftables'], input=text, capture_output=True, text=True)
     if rules.returncode != 0:

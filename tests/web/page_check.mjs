@@ -20,12 +20,11 @@ export async function openBrowser(test) {
   });
 }
 
-// `log`: what the program says, for the error.
+// Within a minute. `log`: what the program says, for the error.
 export async function until(what, condition, log = () => '') {
-  for (let i = 0; i < 1500; ++i) {
+  for (const end = Date.now() + 60_000; Date.now() < end; await sleep(20)) {
     const found = await condition();
     if (found) return found;
-    await sleep(20);
   }
   throw new Error(`never: ${what}\n${log().slice(-2000)}`);
 }

@@ -3,19 +3,12 @@
 // Exit status 77 means skipped.
 import assert from 'node:assert/strict';
 import {spawn} from 'node:child_process';
-import {existsSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs';
+import {mkdtempSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
-import {setTimeout as sleep} from 'node:timers/promises';
-import {chromium} from 'playwright-core';
-import {all, openCases} from './page_check.mjs';
+import {all, openBrowser, openCases, until as pageUntil} from './page_check.mjs';
 
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
-if (executablePath === undefined) {
-  console.log('SKIPPED: status page: Chromium is not installed (apt-get install chromium)');
-  process.exit(77);
-}
-
+const browser = await openBrowser('status page');
 const [, , weft, screenshot] = process.argv;
 const racks = 20;
 const spines = 14;  // 280 cables: more cases than the page has rows
@@ -32,14 +25,7 @@ const service = spawn(weft, ['serve', '--fabric', 'zone.yaml', '--config', 'serv
 let log = '';
 service.stderr.on('data', (text) => { log += text; });
 
-async function until(what, condition) {
-  for (let i = 0; i < 600; ++i) {
-    const found = await condition();
-    if (found) return found;
-    await sleep(100);
-  }
-  throw new Error(`never: ${what}\n${log}`);
-}
+const until = (what, condition) => pageUntil(what, condition, () => log);
 
 async function break_cables(base) {
   const lines = [];
@@ -91,11 +77,6 @@ async function check(base, page) {
     [...new Set(seen.rows.map((row) => row[5]))].join(', '));
 }
 
-const browser = await chromium.launch({
-  executablePath,
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync',
-         '--disable-background-networking', '--disable-component-update'],
-});
 try {
   const [, base] = await until('it listens', () => log.match(/listening at (\S+)/))
     .then(([, address]) => ['', `http://${address}`]);

@@ -19,11 +19,12 @@ struct Both {
   PacketRunResult plain, fast;
 };
 
-// What hold_against_plain() adds to a random case.
+// What is added to a random case.
 struct Unreliable {
   Reliability reliability = Reliability::goback_n;
   std::vector<double> loss;  // by link, or none
   std::uint32_t gap = 1;     // of selective repeat
+  Scheduler scheduler = {};  // of the engine alone: the plain simulator has one class
 };
 
 bool accounts(const RandomCase& random) {
@@ -42,11 +43,15 @@ Both run_both(const RandomCase& random, std::uint32_t threads, const Unreliable&
   options.threads = threads;
   options.reliability = unreliable.reliability;
   options.retransmit_gap = unreliable.gap;
+  options.scheduler = unreliable.scheduler;
+  options.class_counters = true;  // counts nothing where there is one class
   StateChange state{{0}, {}};
   for (std::size_t l = 0; l < unreliable.loss.size(); ++l)
     if (unreliable.loss[l] > 0) state.state.set(LinkId(l), {.loss = unreliable.loss[l]});
   Progress progress("", 0, Progress::Show::never);
-  Both both{run_reference(set, for_plain, options, unreliable.loss), {}};
+  Options plain = options;
+  plain.scheduler = {};
+  Both both{run_reference(set, for_plain, plain, unreliable.loss), {}};
   auto fast = run_messages(set, for_fast, std::span(&state, 1), options, progress);
   REQUIRE_MESSAGE(fast.has_value(), random.text, "\n", fast.error().text());
   both.fast = *std::move(fast);
@@ -221,6 +226,42 @@ RandomCase case_on_a_grid(std::uint64_t seed) {
                              .not_before_ps = rng.below(100) * step});
   }
   return random;
+}
+
+// The plain simulator knows no classes. Where all is sent in one of two, what it counts of a port
+// is that class's, but for pause frames, which are of none.
+TEST_CASE("classes count what their ports count, where nothing is sent in the others") {
+  std::uint64_t frames = 0, pauses = 0, dropped = 0;
+  for (std::uint64_t seed = 0; seed < test_effort(300); ++seed) {
+    const RandomCase random = random_case(seed);
+    if (random.options.pfc.reserve.count > 0) continue;  // kept for each class
+    const Both both = run_both(
+        random, 1 + static_cast<std::uint32_t>(seed % 2),
+        {.loss = {},
+         .scheduler = {
+             .weights = {4160, 4160}, .data_class = 1, .ack_class = 1, .control_class = 1}});
+    const Differences differences(both, accounts(random));
+    CHECK_MESSAGE(differences.text().empty(), random.text, "\n", differences.text());
+    REQUIRE(both.fast.class_links.size() == 2 * both.plain.links.size());
+    for (std::size_t l = 0; l < both.plain.links.size(); ++l) {
+      const LinkCounters& port = both.plain.links[l];
+      LinkCounters of_class = both.fast.class_links[2 * l + 1];
+      CHECK(both.fast.class_links[2 * l] == LinkCounters{});
+      const std::uint64_t more = port.control - of_class.control;
+      const auto size = static_cast<std::uint64_t>(random.options.wire.pause.count);
+      CHECK(port.bytes - of_class.bytes == more * size);
+      frames += more;
+      of_class.control = port.control;
+      of_class.bytes = port.bytes;
+      CHECK(of_class == port);
+      pauses += of_class.pauses;
+      dropped += of_class.dropped;
+    }
+    frames -= both.plain.counters.pause_frames;
+    CHECK(frames == 0);
+  }
+  CHECK(pauses > test_effort(300));
+  CHECK(dropped > test_effort(100));
 }
 
 TEST_CASE("runs in which many things happen at one time are equal, too") {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
 #include <map>
 #include <tuple>
 
@@ -30,6 +31,10 @@ class Builder {
     return fabric_.is_switch(node) ||
            (world_.options.receive_rate > 0 && fabric_.kind(node) == model::NodeKind::nic);
   }
+  std::uint32_t data_class(const Connection& c) const {
+    return c.traffic_class > 0 ? c.traffic_class : world_.options.scheduler.data_class;
+  }
+  std::uint32_t data_class_count() const;
   void size_columns();
   void make_links();
   void make_link(std::uint32_t id, NodeId from, NodeId to, Rate rate, Duration latency,
@@ -87,6 +92,8 @@ void Builder::size_columns() {
   if (options.pause_trees) world_.queue_pauses.resize(world_.link_count);
   if (world_.class_count > 1)
     world_.queues.resize(std::size_t{world_.link_count} * world_.class_count);
+  if (world_.class_count > 1 && options.class_counters)
+    world_.by_class.resize(std::size_t{world_.link_count} * world_.class_count);
 }
 
 void Builder::make_link(std::uint32_t id, NodeId from, NodeId to, Rate rate, Duration latency,
@@ -183,6 +190,13 @@ void Builder::foresee_reliefs() {
   }
 }
 
+// Each is paused by itself, and goes on for a headroom after its pause.
+std::uint32_t Builder::data_class_count() const {
+  std::bitset<class_count_max> used;
+  for (const Connection& c : world_.set.connections) used.set(data_class(c) % used.size());
+  return static_cast<std::uint32_t>(used.count());
+}
+
 Status Builder::make_buffers() {
   const Options& options = world_.options;
   for (const LinkKind& kind : world_.kinds) {
@@ -194,6 +208,7 @@ Status Builder::make_buffers() {
   world_.response = static_cast<Ps>(options.pfc.response.ps);
   world_.shares_pool = options.pfc.on && options.pfc.threshold == Pfc::Threshold::dynamic;
   if (options.pfc.on && !world_.shares_pool && world_.class_count == 1) foresee_reliefs();
+  const std::uint32_t data_classes = data_class_count();
   for (const NodeId node : fabric_.nodes()) {
     if (!buffers(node)) continue;
     NodeBuffer& buffer = world_.nodes[node.index()];
@@ -213,15 +228,19 @@ Status Builder::make_buffers() {
       for (std::uint32_t i = 0; i < buffer.port_count; ++i) {
         const std::uint32_t out = world_.ports[buffer.first_port + i];
         if (out < fabric_.link_count())
-          reserved += world_.headroom[world_.links[World::reverse(out)].kind] +
+          reserved += std::uint64_t{world_.headroom[world_.links[World::reverse(out)].kind]} *
+                          data_classes +
                       std::uint64_t{world_.reserve} * world_.class_count;
       }
     const auto memory = static_cast<std::uint64_t>(found->second.shared.count);
     if (reserved >= memory)
-      return fail(Errc::infeasible, {},
-                  fmt::format("the headroom of {} ({} ports) needs {} B of its {} B of memory",
-                              fabric_.name(node), buffer.port_count, reserved, memory),
-                  "increase its memory under transport.buffers, or set transport.pfc.headroom");
+      return fail(
+          Errc::infeasible, {},
+          fmt::format("the headroom of {} ({} ports, {} of data) needs {} B of its {} B of memory",
+                      fabric_.name(node), buffer.port_count,
+                      data_classes == 1 ? "1 class" : fmt::format("{} classes", data_classes),
+                      reserved, memory),
+          "increase its memory under transport.buffers, or set transport.pfc.headroom");
     buffer.pool = memory - reserved;
   }
   return {};
@@ -245,19 +264,19 @@ Status Builder::make_connections() {
     sender.next = sender.unacked = sender.highest = world_.options.first_psn;
     world_.receivers[c].in_order = transport::GobackReceiver(world_.options.first_psn);
     sender.payload = static_cast<std::uint16_t>(world_.payload);
-    const std::uint32_t wanted = set.connections[c / world_.fanout].traffic_class;
-    if (wanted >= world_.class_count)
-      return fail(
-          Errc::value, {},
-          fmt::format("traffic class {} is not declared: there are {}", wanted, world_.class_count),
-          "give transport.classes.weights an entry for each class, from 0");
-    sender.traffic_class =
-        (wanted > 0 ? wanted : world_.options.scheduler.data_class) & (class_count_max - 1);
+    const Connection& connection = set.connections[c / world_.fanout];
+    if (connection.traffic_class >= world_.class_count)
+      return fail(Errc::value, {},
+                  fmt::format("traffic class {} is not declared: there are {}",
+                              connection.traffic_class, world_.class_count),
+                  "give transport.classes.weights an entry for each class, from 0");
+    sender.traffic_class = data_class(connection) & (class_count_max - 1);
     find_path(world_, c);
     if (world_.options.window.count > 0)
       sender.window = world_.window_packets(static_cast<double>(world_.options.window.count));
   }
   build_protocols(world_);
+  world_.watches_departures = world_.protocols.int_window != 0 || !world_.by_class.empty();
   return {};
 }
 

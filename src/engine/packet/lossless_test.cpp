@@ -153,7 +153,8 @@ TEST_CASE("headrooms that leave no memory are refused") {
   options.buffers[""].shared = headroom_for(400_Gbps, 1_us, options.wire) * 4;
   const auto refused = try_run(fabric, incast(fabric, 3, payload), Setting{.options = options});
   REQUIRE(!refused.has_value());
-  CHECK(refused.error().text().find("headroom of s:0 (4 ports)") != std::string::npos);
+  CHECK(refused.error().text().find("headroom of s:0 (4 ports, 1 class of data)") !=
+        std::string::npos);
   options.buffers[""].shared = options.buffers[""].shared + 1_B;
   CHECK(try_run(fabric, incast(fabric, 3, payload), Setting{.options = options}).has_value());
 }

@@ -165,7 +165,8 @@ struct Options {
   CtsOptions cts;
   Scheduler scheduler;
   SeriesOptions series;
-  bool pause_trees = false;  // PacketRunResult::pause_trees
+  bool pause_trees = false;     // PacketRunResult::pause_trees
+  bool class_counters = false;  // PacketRunResult::class_links
   // PacketRunResult::loads has at most so many intervals, and at least half as many; 0: none.
   std::size_t load_windows = 0;
   Ps end = never;             // stop then

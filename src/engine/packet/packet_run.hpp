@@ -26,7 +26,7 @@ struct MessageEnd {
   Ps end = never;      // the sender holds the last acknowledgement
 };
 
-// As switches export them. Of the sending side of a directed link, all classes together.
+// As switches export them. Of the sending side of a directed link: all classes together, or one.
 struct LinkCounters {
   std::uint64_t bytes = 0;    // sent, headers included
   std::uint64_t packets = 0;  // data
@@ -37,6 +37,7 @@ struct LinkCounters {
   std::uint64_t pauses = 0;     // pause frames that stopped this link
   std::uint32_t queue_max = 0;  // bytes waiting
   Ps paused_ps = 0;
+  friend bool operator==(const LinkCounters&, const LinkCounters&) = default;
 };
 
 // Bytes of data payload, everywhere and over the whole run.
@@ -132,6 +133,9 @@ struct LinkLoads {
 struct PacketRunResult {
   std::vector<MessageEnd> messages;
   std::vector<LinkCounters> links;  // by LinkId
+  // Where Options::class_counters asks for it and there are several classes: by LinkId, then class.
+  // Pause frames are of none; `pauses` and `paused_ps` are those of the class alone.
+  std::vector<LinkCounters> class_links;
   LinkLoads loads;                  // where Options::load_windows asks for it
   std::vector<TierCounters> tiers;  // of switches and NICs, by TierId
   std::vector<Series> series;

@@ -105,12 +105,52 @@ TEST_CASE("pauses are by class: a flow in another one is not stopped, nor are AC
   Options options;
   options.pfc = fixed_pfc();
   options.scheduler.weights = {4160, 4160};
+  options.class_counters = true;
   const PacketRunResult result = net.run_victim(options, 1);
   CHECK(result.links[link(net.fabric, "s:0->s:1").index()].pauses > 0);
   CHECK(result.links[link(net.fabric, "nic:0->s:0").index()].pauses > 0);
   CHECK(result.links[link(net.fabric, "nic:3->s:0").index()].pauses == 0);
   // At each of two switches a packet of the other class may go first.
   CHECK(result.messages[3].arrived < TwoSwitches::alone + 4 * full);
+
+  const std::size_t trunk = link(net.fabric, "s:0->s:1").index();
+  const LinkCounters &port = result.links[trunk], &incast = result.class_links[2 * trunk],
+                     &victim = result.class_links[2 * trunk + 1];
+  CHECK(incast.packets == 1500);
+  CHECK(victim.packets == 500);
+  CHECK(victim.bytes == 500 * full_bytes);
+  CHECK(victim.pauses == 0);
+  CHECK(victim.paused_ps == 0);
+  CHECK(incast.pauses == port.pauses);
+  CHECK(incast.paused_ps == port.paused_ps);
+  CHECK(victim.queue_max <= packets_of(1).count);
+  CHECK(incast.queue_max <= port.queue_max);
+  CHECK(incast.queue_max + victim.queue_max >= port.queue_max);
+  options.class_counters = false;
+  CHECK(net.run_victim(options, 1).digest == result.digest);
+}
+
+TEST_CASE("each class of data has a headroom of its own: no switch holds more than its memory") {
+  // When the second class comes, the first one has filled the memory and its headrooms.
+  const Fabric fabric = star(equal(8), 10_us);
+  Options options;
+  options.scheduler.weights = {4160, 4160};
+  options.pfc = {.on = true, .threshold = Pfc::Threshold::dynamic, .alpha = 8};
+  options.buffers[""].shared = 20'000'000_B;
+  Load load;
+  for (std::size_t i = 0; i < 7; ++i)
+    load.add(fabric, i, 7, 8'000'000).add(fabric, i, 7, 8'000'000, 600 * us, 1);
+  const PacketRunResult result = run(fabric, load, options);
+  CHECK(result.complete);
+  CHECK(result.counters.drops == 0);
+  CHECK(result.counters.buffer_max > 10'000'000);
+  CHECK(result.counters.buffer_max <= 20'000'000);
+  // 8 x 2 x (2 x 10 us x 50 GB/s + 2 x 4,160 B + 64 B)
+  options.buffers[""].shared = 16'134'144_B;
+  const auto refused = try_run(fabric, load, {.options = options});
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().text().find("(8 ports, 2 classes of data) needs 16134144 B") !=
+        std::string::npos);
 }
 
 TEST_CASE("ACKs of a class of their own pass data that is paused") {

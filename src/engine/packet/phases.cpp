@@ -724,9 +724,10 @@ std::optional<PacketRunResult> PhaseRun::result() {
 }  // namespace
 
 bool phases_apply(const Options& options, std::span<const StateChange> changes) {
-  return options.end == never && !options.pause_trees && options.series.interval.ps == 0 &&
-         options.receive_rate == 0 && options.admission == Admission::open &&
-         options.balance != Balance::multipath && options.balance != Balance::ugal &&
+  return options.end == never && !options.pause_trees && !options.class_counters &&
+         options.series.interval.ps == 0 && options.receive_rate == 0 &&
+         options.admission == Admission::open && options.balance != Balance::multipath &&
+         options.balance != Balance::ugal &&
          std::ranges::all_of(changes, [](const StateChange& change) { return change.at.ps <= 0; });
 }
 

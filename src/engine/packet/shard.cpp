@@ -206,6 +206,7 @@ void Shard::settle_classes(std::uint32_t id, Link& link, Ps t) {
     ClassQueue* queue = next_class(id, link, start);
     const Packet& packet = queue->at(queue->head);
     link.waiting -= packet.size;
+    if (!world_.by_class.empty()) world_.of_class(id, packet.traffic_class).waiting -= packet.size;
     if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet, start);
     Packet& leaving = slot(link);
     leaving = queue->at(queue->head++);
@@ -228,6 +229,7 @@ void Shard::wait(std::uint32_t id, Link& link, const Packet& packet) {
   } else {
     ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + packet.traffic_class];
     ++queue.tail;
+    if (!world_.by_class.empty()) count_waiting(id, packet);
   }
   link.waiting += packet.size;
   if (link.waiting < packet.size) [[unlikely]]
@@ -435,6 +437,7 @@ bool Shard::holds_paused(const NodeBuffer& node, std::uint32_t link) const {
 void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& packet) {
   ++counters_.trims;
   ++world_.rare[out_id].trimmed;
+  if (!world_.by_class.empty()) ++world_.of_class(out_id, packet.traffic_class).counts.trimmed;
   conservation_.dropped += payload_of(packet);
   Packet header = packet;
   header.type = static_cast<std::uint32_t>(PacketType::trimmed) & 7;
@@ -646,6 +649,7 @@ void Shard::on_pause(std::uint32_t id, std::uint32_t traffic_class) {
     pauses_.push_back({.t = now_, .kind = PauseRecord::Kind::begun, .link = id});
   if (!link.paused) world_.rare[id].paused_since = now_;
   ++world_.rare[id].pauses;
+  if (!world_.by_class.empty()) count_pause(id, traffic_class, true);
   link.paused = static_cast<std::uint8_t>(link.paused | 1u << traffic_class);
 }
 
@@ -662,6 +666,7 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
   settle(id, link, now_);
   const bool was_paused = link.paused != 0;
   if (link.paused == 1u << traffic_class) record_end(id, link, now_);
+  if (!world_.by_class.empty()) count_pause(id, traffic_class, false);
   link.paused = static_cast<std::uint8_t>(link.paused & ~(1u << traffic_class));
   if (was_paused && !link.paused) {
     WEFT_CHECK(now_ >= world_.rare[id].paused_since);
@@ -685,6 +690,7 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
 // A data packet, for want of room. With PFC its class is lossless, and who overran what is told.
 void Shard::drop(Room room, std::uint32_t in_id, std::uint32_t out_id, const Packet& packet) {
   ++world_.rare[out_id].dropped;
+  if (!world_.by_class.empty()) ++world_.of_class(out_id, packet.traffic_class).counts.dropped;
   ++counters_.drops;
   conservation_.dropped += payload_of(packet);
   note_drop(out_id, packet);
@@ -699,6 +705,7 @@ void Shard::drop(Room room, std::uint32_t in_id, std::uint32_t out_id, const Pac
 // On a dead link, or one that dies.
 void Shard::lose(std::uint32_t link, const Packet& packet) {
   ++world_.rare[link].dropped;
+  if (!world_.by_class.empty()) ++world_.of_class(link, packet.traffic_class).counts.dropped;
   note_drop(link, packet);
   count_loss(packet);
 }
@@ -712,9 +719,39 @@ void Shard::note_drop(std::uint32_t link, const Packet& packet) {
 
 // At the far end of a link, which another shard may send on.
 void Shard::lose_here(std::uint32_t link, const Packet& packet) {
-  ++lost_here_[link];
+  ++lost_here_[{link, packet.traffic_class}];
   if (world_.protocols.selective()) note_loss(packet, world_.links[link].to);
   count_loss(packet);
+}
+
+// What few runs ask for.
+// ---------------------------------------------------------------------------
+
+void Shard::watch_departure(std::uint32_t id, const Link& link, const Packet& packet) {
+  if (world_.protocols.int_window != 0 && packet.is_data() && packet.hop() < transport::int_hop_max)
+    world_.protocols.telemetry_of(packet.connection, packet.psn)[packet.hop()] = {
+        link.free, world_.tallies[id].bytes, link.waiting,
+        world_.kinds[link.kind].rate.bytes_per_s()};
+  if (world_.by_class.empty()) return;
+  LinkCounters& counts = world_.of_class(id, packet.traffic_class).counts;
+  counts.bytes += packet.size;
+  ++(packet.is_data() ? counts.packets : counts.control);
+  counts.ecn_marked += packet.marked && packet.kind() <= PacketType::trimmed ? 1 : 0;
+}
+
+void Shard::count_waiting(std::uint32_t link, const Packet& packet) {
+  ClassTally& tally = world_.of_class(link, packet.traffic_class);
+  tally.waiting += packet.size;
+  tally.counts.queue_max = std::max(tally.counts.queue_max, tally.waiting);
+}
+
+void Shard::count_pause(std::uint32_t link, std::uint32_t traffic_class, bool begins) {
+  ClassTally& tally = world_.of_class(link, traffic_class);
+  if (begins) ++tally.counts.pauses;
+  if (tally.paused == begins) return;
+  if (!begins) tally.counts.paused_ps += now_ - tally.paused_since;
+  tally.paused = begins;
+  tally.paused_since = now_;
 }
 
 void Shard::count_loss(const Packet& packet) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/packet/repair.hpp"
@@ -91,8 +92,12 @@ class Shard {
   void reroute(std::uint32_t connection, Ps t);
   // Packets that were lost at the far end of a link, which lead to a node of this shard.
   std::uint64_t lost_at_far_end(std::uint32_t link) const {
-    const auto found = lost_here_.find(link);
-    return found == lost_here_.end() ? 0 : found->second;
+    std::uint64_t out = 0;
+    for (auto at = lost_here_.lower_bound({link, 0}); at != lost_here_.end(); ++at) {
+      if (at->first.first != link) break;
+      out += at->second;
+    }
+    return out;
   }
   void activate(std::uint32_t connection);
 
@@ -236,6 +241,10 @@ class Shard {
   void on_timeout(std::uint32_t connection);
   void reply(std::uint32_t link, const Packet& to, PacketType type, std::uint32_t psn);
 
+  void watch_departure(std::uint32_t id, const Link& link, const Packet& packet);
+  void count_waiting(std::uint32_t link, const Packet& packet);
+  void count_pause(std::uint32_t link, std::uint32_t traffic_class, bool begins);
+
   void handle(const Event& event);
   void post(Ps t, EventKind kind, std::uint32_t id, std::uint32_t shard);
 
@@ -256,8 +265,9 @@ class Shard {
   Ps window_end_ = 0;
   std::vector<std::uint32_t> receiving_across_;  // links
   std::vector<std::uint32_t> owned_;
-  // Lost at the far end of a link that another shard sends on, whose tally is its own.
-  std::map<std::uint32_t, std::uint32_t> lost_here_;
+  // By link and class: lost at the far end of a link that another shard sends on, whose tally is
+  // its own.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> lost_here_;
   // By class, cause and port.
   std::map<std::tuple<std::uint8_t, LosslessDrops::Cause, std::uint32_t>, std::uint64_t>
       lossless_drops_;

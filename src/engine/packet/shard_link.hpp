@@ -17,10 +17,8 @@ inline void Shard::depart(std::uint32_t id, Link& link, Packet& packet, Ps start
   (packet.is_data() ? tally.data : tally.control) += 1;
   // An ACK carries the mark back.
   tally.marked += packet.marked & (packet.kind() <= PacketType::trimmed ? 1u : 0u);
-  if (world_.protocols.int_window != 0 && packet.is_data() && packet.hop() < transport::int_hop_max)
-      [[unlikely]]
-    world_.protocols.telemetry_of(packet.connection, packet.psn)[packet.hop()] = {
-        link.free, tally.bytes, link.waiting, kind.rate.bytes_per_s()};
+  if (world_.watches_departures) [[unlikely]]
+    watch_departure(id, link, packet);
 }
 
 // A packet waits at a switch.

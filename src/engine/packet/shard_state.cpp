@@ -41,6 +41,10 @@ void Shard::drop_link(std::uint32_t id) {
   }
   WEFT_CHECK(link.cur - link.head <= link.capacity);
   link.waiting = 0;
+  for (std::uint32_t c = 0; !world_.by_class.empty() && c < world_.class_count; ++c) {
+    world_.of_class(id, c).waiting = 0;
+    count_pause(id, c, false);
+  }
   if (link.paused) record_end(id, link, now_);
   if (link.paused) world_.rare[id].paused_total += now_ - world_.rare[id].paused_since;
   link.paused = 0;
@@ -193,7 +197,12 @@ void Shard::add_to(PacketRunResult& result) const {
   result.conservation.sent += conservation_.sent;
   result.conservation.received += conservation_.received;
   result.conservation.dropped += conservation_.dropped;
-  for (const auto& [link, count] : lost_here_) result.links[link].dropped += count;
+  for (const auto& [where, count] : lost_here_) {
+    const auto [link, traffic_class] = where;
+    result.links[link].dropped += count;
+    if (!result.class_links.empty())
+      result.class_links[std::size_t{link} * world_.class_count + traffic_class].dropped += count;
+  }
   for (const auto& [where, count] : lossless_drops_) {
     const auto [traffic_class, cause, link] = where;
     result.lossless_drops.push_back({traffic_class, cause, link, world_.port_name(link), count});

@@ -409,6 +409,13 @@ PacketRunResult Simulator::result() {
     out.links[id] = {t.bytes,   sums.data, sums.control, sums.marked,           p.dropped,
                      p.trimmed, p.pauses,  t.queue_max,  p.paused_total + still};
   }
+  if (!world_.by_class.empty())
+    world_.by_class.resize(world_.fabric.link_count() * world_.class_count);  // no drains
+  for (const ClassTally& tally : world_.by_class) {
+    out.class_links.push_back(tally.counts);
+    if (tally.paused && end_ > tally.paused_since)
+      out.class_links.back().paused_ps += end_ - tally.paused_since;
+  }
   out.tiers.resize(world_.fabric.tiers().size());
   for (std::size_t i = 0; i < out.tiers.size(); ++i)
     out.tiers[i].tier = world_.fabric.tiers()[model::TierId(i)].name;

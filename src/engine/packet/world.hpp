@@ -160,6 +160,14 @@ struct MessageState {
   }
 };
 
+// Of one class of a link.
+struct ClassTally {
+  LinkCounters counts;
+  std::uint32_t waiting = 0;  // bytes
+  bool paused = false;
+  Ps paused_since = 0;
+};
+
 struct World {
   World(const MessageSet& messages, route::Router& its_router, const Options& its_options)
       : set(messages), router(its_router), fabric(its_router.fabric()), options(its_options) {}
@@ -174,7 +182,9 @@ struct World {
   PacketPages pages;
   LargeArray<Link> links;
   LargeArray<LinkTally> tallies;
-  std::vector<LinkSums> sums;  // empty until a count could wrap
+  std::vector<ClassTally> by_class;  // by link and class; empty where they are not counted
+  bool watches_departures = false;   // for telemetry or for classes
+  std::vector<LinkSums> sums;        // empty until a count could wrap
   std::vector<RareTally> rare;
   std::vector<QueuePauses> queue_pauses;  // by link, where pauses are recorded
   std::vector<LinkKind> kinds;
@@ -243,6 +253,9 @@ struct World {
       sums[id].control += std::exchange(tally.control, 0);
       sums[id].marked += std::exchange(tally.marked, 0);
     }
+  }
+  ClassTally& of_class(std::uint32_t link, std::uint32_t traffic_class) {
+    return by_class[std::size_t{link} * class_count + traffic_class];
   }
   LinkSums sums_of(std::uint32_t id) const {
     const LinkTally& tally = tallies[id];

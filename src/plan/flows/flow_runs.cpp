@@ -298,6 +298,7 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, Beginning beginning,
       out.fct.unfinished > 0 ? static_cast<double>(run.end) * 1e-12 : out.makespan_s;
   out.tiers = plan::tier_loads(setup.fabric, totals.link_bytes(), usable, span_s);
   out.links = std::move(run.links);
+  out.class_links = std::move(run.class_links);
   out.unfinished = lines_of_flows(run.unfinished, beginning.ids, flow_count, parts);
   return out;
 }

@@ -42,10 +42,11 @@ struct FlowsResult {
   double makespan_s = 0;
   std::vector<model::TierOutcome> tiers;
   std::string digest;
-  std::vector<std::string> unfinished;              // in words; the first ones, a line each
-  std::optional<double> rate_error;                 // of the fluid engine
-  std::optional<model::PacketOutcome> packet;       // of the packet engine
-  std::vector<engine::packet::LinkCounters> links;  // by LinkId, of the packet engine
+  std::vector<std::string> unfinished;         // in words; the first ones, a line each
+  std::optional<double> rate_error;            // of the fluid engine
+  std::optional<model::PacketOutcome> packet;  // of the packet engine
+  // Of the packet engine: by LinkId; and as PacketRunResult::class_links.
+  std::vector<engine::packet::LinkCounters> links, class_links;
 };
 
 // Puts the router into the state that the fabric is in at the start.
