@@ -178,6 +178,7 @@ CASES = {
     'flows': [('', ['weft flows --fabric zone.yaml --flows flows.csv --json',
                     'weft flows --fabric zone.yaml --flows flows.csv --engine packet --json',
                     'weft flows --fabric zone.yaml --flows flows.csv --engine packet --set transport.pfc=true --pauses --ports --json',
+                    'weft flows --fabric zone.yaml --flows flows.csv --engine packet --set "transport.classes={weights: [8320 B, 4160 B]}" --ports --json',
                     'weft flows --fabric zone.yaml --flows flows.csv --compare --json'], [])],
     'perf': [('', ['weft perf all_reduce -b 1M -e 64M -f 4 --system p5 --json',
                    'weft perf all_reduce -b 1M -e 64M -f 4 --system p5 --compare $S/tests/docs/inputs/measured.txt --json'], [])],
