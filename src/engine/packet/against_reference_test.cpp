@@ -232,7 +232,7 @@ RandomCase case_on_a_grid(std::uint64_t seed) {
 // is that class's, but for pause frames, which are of none.
 TEST_CASE("classes count what their ports count, where nothing is sent in the others") {
   std::uint64_t frames = 0, pauses = 0, dropped = 0;
-  for (std::uint64_t seed = 0; seed < test_effort(300); ++seed) {
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const RandomCase random = random_case(seed);
     if (random.options.pfc.reserve.count > 0) continue;  // kept for each class
     const Both both = run_both(
@@ -260,8 +260,8 @@ TEST_CASE("classes count what their ports count, where nothing is sent in the ot
     frames -= both.plain.counters.pause_frames;
     CHECK(frames == 0);
   }
-  CHECK(pauses > test_effort(300));
-  CHECK(dropped > test_effort(100));
+  CHECK(pauses > 100);
+  CHECK_MESSAGE(dropped > 20, dropped, " ", pauses);
 }
 
 TEST_CASE("runs in which many things happen at one time are equal, too") {
