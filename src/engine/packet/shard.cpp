@@ -206,7 +206,7 @@ void Shard::settle_classes(std::uint32_t id, Link& link, Ps t) {
     ClassQueue* queue = next_class(id, link, start);
     const Packet& packet = queue->at(queue->head);
     link.waiting -= packet.size;
-    if (!world_.by_class.empty()) world_.of_class(id, packet.traffic_class).waiting -= packet.size;
+    count_waiting(id, packet, -std::int64_t{packet.size});
     if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet, start);
     Packet& leaving = slot(link);
     leaving = queue->at(queue->head++);
@@ -229,7 +229,7 @@ void Shard::wait(std::uint32_t id, Link& link, const Packet& packet) {
   } else {
     ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + packet.traffic_class];
     ++queue.tail;
-    if (!world_.by_class.empty()) count_waiting(id, packet);
+    count_waiting(id, packet, packet.size);
   }
   link.waiting += packet.size;
   if (link.waiting < packet.size) [[unlikely]]
@@ -437,7 +437,7 @@ bool Shard::holds_paused(const NodeBuffer& node, std::uint32_t link) const {
 void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& packet) {
   ++counters_.trims;
   ++world_.rare[out_id].trimmed;
-  if (!world_.by_class.empty()) ++world_.of_class(out_id, packet.traffic_class).counts.trimmed;
+  count_in_class(out_id, packet, &LinkCounters::trimmed);
   conservation_.dropped += payload_of(packet);
   Packet header = packet;
   header.type = static_cast<std::uint32_t>(PacketType::trimmed) & 7;
@@ -649,7 +649,7 @@ void Shard::on_pause(std::uint32_t id, std::uint32_t traffic_class) {
     pauses_.push_back({.t = now_, .kind = PauseRecord::Kind::begun, .link = id});
   if (!link.paused) world_.rare[id].paused_since = now_;
   ++world_.rare[id].pauses;
-  if (!world_.by_class.empty()) count_pause(id, traffic_class, true);
+  count_pause(id, traffic_class, true);
   link.paused = static_cast<std::uint8_t>(link.paused | 1u << traffic_class);
 }
 
@@ -666,7 +666,7 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
   settle(id, link, now_);
   const bool was_paused = link.paused != 0;
   if (link.paused == 1u << traffic_class) record_end(id, link, now_);
-  if (!world_.by_class.empty()) count_pause(id, traffic_class, false);
+  count_pause(id, traffic_class, false);
   link.paused = static_cast<std::uint8_t>(link.paused & ~(1u << traffic_class));
   if (was_paused && !link.paused) {
     WEFT_CHECK(now_ >= world_.rare[id].paused_since);
@@ -690,7 +690,7 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
 // A data packet, for want of room. With PFC its class is lossless, and who overran what is told.
 void Shard::drop(Room room, std::uint32_t in_id, std::uint32_t out_id, const Packet& packet) {
   ++world_.rare[out_id].dropped;
-  if (!world_.by_class.empty()) ++world_.of_class(out_id, packet.traffic_class).counts.dropped;
+  count_in_class(out_id, packet, &LinkCounters::dropped);
   ++counters_.drops;
   conservation_.dropped += payload_of(packet);
   note_drop(out_id, packet);
@@ -705,7 +705,7 @@ void Shard::drop(Room room, std::uint32_t in_id, std::uint32_t out_id, const Pac
 // On a dead link, or one that dies.
 void Shard::lose(std::uint32_t link, const Packet& packet) {
   ++world_.rare[link].dropped;
-  if (!world_.by_class.empty()) ++world_.of_class(link, packet.traffic_class).counts.dropped;
+  count_in_class(link, packet, &LinkCounters::dropped);
   note_drop(link, packet);
   count_loss(packet);
 }
@@ -739,13 +739,20 @@ void Shard::watch_departure(std::uint32_t id, const Link& link, const Packet& pa
   counts.ecn_marked += packet.marked && packet.kind() <= PacketType::trimmed ? 1 : 0;
 }
 
-void Shard::count_waiting(std::uint32_t link, const Packet& packet) {
+void Shard::count_in_class(std::uint32_t link, const Packet& packet,
+                           std::uint64_t LinkCounters::* what) {
+  if (!world_.by_class.empty()) ++(world_.of_class(link, packet.traffic_class).counts.*what);
+}
+
+void Shard::count_waiting(std::uint32_t link, const Packet& packet, std::int64_t bytes) {
+  if (world_.by_class.empty()) return;
   ClassTally& tally = world_.of_class(link, packet.traffic_class);
-  tally.waiting += packet.size;
+  tally.waiting = static_cast<std::uint32_t>(tally.waiting + bytes);
   tally.counts.queue_max = std::max(tally.counts.queue_max, tally.waiting);
 }
 
 void Shard::count_pause(std::uint32_t link, std::uint32_t traffic_class, bool begins) {
+  if (world_.by_class.empty()) return;
   ClassTally& tally = world_.of_class(link, traffic_class);
   if (begins) ++tally.counts.pauses;
   if (tally.paused == begins) return;

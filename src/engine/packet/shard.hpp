@@ -242,7 +242,9 @@ class Shard {
   void reply(std::uint32_t link, const Packet& to, PacketType type, std::uint32_t psn);
 
   void watch_departure(std::uint32_t id, const Link& link, const Packet& packet);
-  void count_waiting(std::uint32_t link, const Packet& packet);
+  // Where classes are counted.
+  void count_in_class(std::uint32_t link, const Packet& packet, std::uint64_t LinkCounters::* what);
+  void count_waiting(std::uint32_t link, const Packet& packet, std::int64_t bytes);
   void count_pause(std::uint32_t link, std::uint32_t traffic_class, bool begins);
 
   void handle(const Event& event);

@@ -25,7 +25,7 @@ struct LostRoute {
 // The last switch before an end has no such rows beside it: there it is the cable or the end that
 // is judged. Rows over these routes are taken out of `evidence`: they speak of no link.
 // Cost: a pass over the rows that lost something; where four flows to an end over one switch did, a
-// pass over all, and one more for each route that nothing came over lately.
+// pass over all, and one more for each route that nothing came over for some time.
 // `believed` as Localiser::run has it: rows over what is out are left as they are.
 std::vector<LostRoute> take_lost_routes(const model::Fabric& fabric, model::EvidenceSet& evidence,
                                         const model::State* believed);
