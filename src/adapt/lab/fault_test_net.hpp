@@ -178,7 +178,7 @@ struct Traffic {
   std::uint32_t gap_us = 0;
   int tos = 0;
   std::uint32_t bytes = 64;
-  int linger_ms = 30;  // to wait for the last
+  int linger_ms = 200;  // to wait for those that are missing
 };
 struct Heard {
   std::vector<std::uint32_t> by_flow, sequence;
@@ -227,8 +227,13 @@ class Exchange {
                reinterpret_cast<const sockaddr*>(&target_), sizeof target_);
       if (i % 64 == 63) listen();
     }
-    const std::int64_t end = wall_ns() + traffic_.linger_ms * 1'000'000ll;
-    while (wall_ns() < end) {
+    constexpr std::int64_t enough_ns = 30'000'000;  // when none is missing: some may come twice
+    const std::int64_t sent = wall_ns();
+    const std::int64_t end = sent + traffic_.linger_ms * 1'000'000ll;
+    const auto is_over = [&](std::int64_t now) {
+      return now >= end || (now >= sent + enough_ns && heard_.total() >= traffic_.count);
+    };
+    while (!is_over(wall_ns())) {
       listen();
       std::this_thread::sleep_for(std::chrono::microseconds(500));
     }

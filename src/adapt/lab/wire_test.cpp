@@ -121,7 +121,7 @@ TEST_CASE("a slow wire keeps its rate, bounds its queue and marks before it drop
   const LabProcess first = start(net, marking);
   std::uint32_t ce = 0;  // how many depends on how fast they were sent
   const double seconds =
-      nearest_to(0.208, 0.03, net, {.count = 500, .tos = 2, .bytes = 1'000, .linger_ms = 300},
+      nearest_to(0.208, 0.03, net, {.count = 500, .tos = 2, .bytes = 1'000, .linger_ms = 2'000},
                  [&](const Heard& heard) {
                    CHECK(heard.total() == 500);
                    CHECK(heard.ce > 0);
@@ -134,7 +134,7 @@ TEST_CASE("a slow wire keeps its rate, bounds its queue and marks before it drop
 
   const WireSpec dropping = spec_on(net, {.rate = {20'000'000}, .queue = {100'000}});
   const LabProcess second = start(net, dropping);
-  const Heard rest = exchange(net, {.count = 500, .bytes = 1'000, .linger_ms = 100});
+  const Heard rest = exchange(net, {.count = 500, .bytes = 1'000, .linger_ms = 2'000});
   end(second);
   CHECK(rest.total() < 500);
   const WireCount count = count_of(dropping);
