@@ -142,13 +142,10 @@ void FrontEndRun::launch(Batch& batch, Event event) {
 
 double FrontEndRun::alone_s(Batch& batch) {
   if (batch.alone_s >= 0) return batch.alone_s;
-  Duration latency{};
-  for (const model::StorageFlow& flow : batch.flows) {
-    const Duration one = network_.router().latency(flow.from, flow.to);
-    if (one != duration_max) latency = std::max(latency, one);
-  }
-  return batch.alone_s =
-             model::storage_seconds_min(network_.fabric(), batch.flows) + latency.seconds();
+  double latency_s = 0;
+  for (const model::StorageFlow& flow : batch.flows)
+    latency_s = std::max(latency_s, edge_latency_s(flow.from, flow.to, network_.router()));
+  return batch.alone_s = model::storage_seconds_min(network_.fabric(), batch.flows) + latency_s;
 }
 
 std::string FrontEndRun::why(std::uint64_t value) const {

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::size_t waits_kept = 10;
 constexpr std::size_t stuck_shown = 100;
-constexpr double straggler_factor = 1.02;
 constexpr int walk_max = 1'000;
 
 using model::Operation;
@@ -150,25 +149,13 @@ void GraphRun::rank_waits() {
 }
 
 void GraphRun::find_stragglers() {
-  current_.stragglers.clear();
-  std::map<std::uint32_t, std::vector<double>> of_program;
-  for (std::uint32_t a = 0; a < actors_.size(); ++a)
-    of_program[graph_.actors[a].program].push_back(actors_[a].compute_s);
-  for (auto& [program, seconds] : of_program)
-    std::ranges::nth_element(seconds,
-                             seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
+  std::vector<double> compute_s;
+  std::vector<std::uint32_t> slowest;
   for (std::uint32_t a = 0; a < actors_.size(); ++a) {
-    const std::vector<double>& all = of_program[graph_.actors[a].program];
-    const double median = all[all.size() / 2];
-    if (median <= 0 || actors_[a].compute_s < straggler_factor * median) continue;
-    const auto slowest = std::ranges::max_element(graph_.ranks_of(a), {}, [&](std::uint32_t rank) {
-      return job_.slowdown(network_.state(), network_.fabric(), rank);
-    });
-    current_.stragglers.push_back({*slowest, actors_[a].compute_s / median});
+    compute_s.push_back(actors_[a].compute_s);
+    slowest.push_back(job_.slowest_of(a, network_.state(), network_.fabric()));
   }
-  std::ranges::stable_sort(current_.stragglers, std::ranges::greater{},
-                           &GraphResult::Straggler::factor);
-  if (current_.stragglers.size() > waits_kept) current_.stragglers.resize(waits_kept);
+  current_.stragglers = engine::find_stragglers(graph_, compute_s, slowest);
 }
 
 // Whose operation, of those that had to be ready for this one to start, became ready last.

@@ -55,8 +55,8 @@ const GraphRun::GroupCall& GraphRun::call_of(std::uint32_t group, const model::O
   call.scale = call.traffic->bytes > 0 ? o.bytes / call.traffic->bytes : 0;
   if (network_.contention() == NetworkOptions::Contention::on) return call;
   for (std::uint32_t r = 0; r < members.rows; ++r) {
-    TrafficFloor floor =
-        traffic_floor(call.traffic->rows[r], job_.step_overhead, call.costs[r], network_.router());
+    TrafficFloor floor = traffic_floor(call.traffic->rows[r], job_.step_overhead, call.costs[r],
+                                       network_.router(), PathChoice::present);
     if (!call.costs[r]) floor.bytes_s *= call.scale;
     call.alone_s = std::max(call.alone_s, floor.seconds());
   }

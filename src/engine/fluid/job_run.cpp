@@ -161,7 +161,9 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
   }
 
   double floor_s(const Job& job) const {
-    return traffic_floor(job.traffic, job.step_overhead, job.cost, network_.router()).seconds();
+    return traffic_floor(job.traffic, job.step_overhead, job.cost, network_.router(),
+                         PathChoice::shortest)
+        .seconds();
   }
 
   void end_iteration(std::uint32_t job) {

@@ -286,8 +286,9 @@ TEST_CASE("perfect spray and the optimal split reach the roofline on a healthy z
       const Job job{.name = "job", .traffic = *traffic, .ranks = c.request.ranks};
       CAPTURE(scheme);
       CAPTURE(workload::to_text(op));
-      CHECK(run_coupled(c).iteration_s[0] /
-                traffic_floor(job.traffic, job.step_overhead, job.cost, router).seconds() ==
+      CHECK(run_coupled(c).iteration_s[0] / traffic_floor(job.traffic, job.step_overhead, job.cost,
+                                                          router, PathChoice::shortest)
+                                                .seconds() ==
             approx(1).epsilon(0.005));
     }
 }

@@ -168,7 +168,7 @@ void Network::launch(std::uint32_t id, double bytes) {
   if (options_.contention == NetworkOptions::Contention::off) {
     const double seconds = bytes * route_floor(RouteId(transfer.route));
     Route& route = routes_[transfer.route];
-    if (route.latency_s < 0) route.latency_s = route_latency_s(RouteId(transfer.route));
+    if (route.latency_s < 0) route.latency_s = latency_alone_s(route);
     return simulation_.timer(now() + seconds + delay_s(transfer),
                              timer_tag(TimerKind::delivery, id));
   }
@@ -200,18 +200,22 @@ void Network::refresh(std::uint32_t id) {
   route.reachable = find_path(route);
   if (!route.reachable) raw_.clear();
   merger_.merge(raw_, path_);
-  route.latency_s = route.reachable ? route_latency_s(RouteId(id)) : 0;
+  route.latency_s = route.reachable && route.wire == Wire::counted ? first_latency_s_ : 0;
   if (route.life == Route::Life::once) return;
   route.hops = kept_.add(path_);
   route.hop_count = static_cast<std::uint32_t>(path_.size());
 }
 
-double Network::route_latency_s(RouteId id) {
-  const Route& route = routes_[id.index()];
+double Network::latency_alone_s(const Route& route) {
   if (route.wire == Wire::ignored || route.part_count == 0) return 0;
-  const Part& part = part_of(route, 0);
-  const Duration latency = router_.latency(part.from, part.to);
-  return latency == duration_max ? 0 : latency.seconds();
+  const Part part = part_of(route, 0);
+  double out = 0;
+  for (std::uint32_t s = 0; s < part.streams; ++s) {
+    raw_.clear();
+    if (!append_stream(part, s, route.via, raw_)) return 0;
+    out = std::max(out, path_latency_s(raw_, router_));
+  }
+  return out;
 }
 
 double Network::route_floor(RouteId id) {
@@ -228,8 +232,9 @@ double Network::route_floor(RouteId id) {
 bool Network::find_path(const Route& route) {
   raw_.clear();
   reachable_ = true;
+  first_latency_s_ = 0;
   for (std::uint32_t i = 0; i < route.part_count && reachable_; ++i)
-    append_part(part_of(route, i), route.via);
+    append_part(part_of(route, i), route.via, i == 0 && route.wire == Wire::counted);
   add_new_pools();
   return reachable_;
 }
@@ -252,20 +257,24 @@ std::span<const double> Network::shares_of(const Part& part) {
              : std::span<const double>();
 }
 
-void Network::append_part(const Part& part, std::span<const NodeId> via) {
+void Network::append_part(const Part& part, std::span<const NodeId> via, bool is_measured) {
   const std::span<const double> shares = shares_of(part);
   for (std::uint32_t s = 0; s < part.streams && reachable_; ++s) {
     const std::size_t before = raw_.size();
     reachable_ = append_stream(part, s, via, raw_);
+    double latency_s = 0;
+    if (is_measured || lossy_state_ != nullptr)
+      latency_s = path_latency_s(std::span(raw_).subspan(before), router_);
+    if (is_measured) first_latency_s_ = std::max(first_latency_s_, latency_s);
     const double scale = part.weight * (shares.empty() ? 1.0 / part.streams : shares[s]);
     if (scale != 1)
       for (std::size_t h = before; h < raw_.size(); ++h) raw_[h].share *= scale;
-    if (lossy_state_ != nullptr) inflate_for_loss(before, part);
+    if (lossy_state_ != nullptr) inflate_for_loss(before, part, latency_s);
   }
 }
 
 // The QP's window: what its share of the slowest link sends in one round trip.
-void Network::inflate_for_loss(std::size_t first_hop, const Part& part) {
+void Network::inflate_for_loss(std::size_t first_hop, const Part& part, double latency_s) {
   double kept = 1, slowest = unlimited;
   for (std::size_t h = first_hop; h < raw_.size(); ++h) {
     if (raw_[h].link.index() >= router_.fabric().link_count()) continue;  // pools balance it away
@@ -273,9 +282,8 @@ void Network::inflate_for_loss(std::size_t first_hop, const Part& part) {
     slowest = std::min(slowest, router_.capacity(raw_[h].link));
   }
   if (kept >= 1) return;
-  const double round_trip = 2 * router_.latency(part.from, part.to).seconds();
   const double window =
-      slowest / part.streams * round_trip / static_cast<double>(options_.mtu.count);
+      slowest / part.streams * 2 * latency_s / static_cast<double>(options_.mtu.count);
   const double share = model::goodput_share(1 - kept, std::max(1.0, window));
   for (std::size_t h = first_hop; h < raw_.size(); ++h) raw_[h].share /= share;
 }

@@ -37,7 +37,8 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-// Whether a transfer's end waits for the latency of its first part's path.
+// Whether a transfer's end waits for the latency of its first part's path; of several QPs, the
+// longest.
 enum class Wire : std::uint8_t { ignored, counted };
 
 // Bytes that advance at one rate: one stream, or all edges of a ring in steady state.
@@ -92,8 +93,6 @@ class Network final : Simulation::Listener {
   void send(RouteId route, double bytes, double overhead_s, std::uint64_t tag);
   // Seconds per byte of the route's busiest host-side device, alone: no transfer is faster.
   double route_floor(RouteId route);
-  // Latency of the route's first part; 0 where it has no path.
-  double route_latency_s(RouteId route);
   // Calls visit(LinkId, double share) for the links of the route's present path.
   template <class Visit>
   void for_each_hop(RouteId route, Visit visit) {
@@ -176,13 +175,15 @@ class Network final : Simulation::Listener {
   void refresh(std::uint32_t route);
   // Fills path_ with the route's hops, unmerged; false where some part has no path.
   bool find_path(const Route& route);
-  void append_part(const Part& part, std::span<const NodeId> via);
+  void append_part(const Part& part, std::span<const NodeId> via, bool is_measured);
   // Appends the path of a part's stream, at its whole size; false where there is none.
   bool append_stream(const Part& part, std::uint32_t stream, std::span<const NodeId> via,
                      std::vector<Hop>& out);
   // What each of a part's streams carries of it; empty: equal parts.
   std::span<const double> shares_of(const Part& part);
-  void inflate_for_loss(std::size_t first_hop, const Part& part);
+  void inflate_for_loss(std::size_t first_hop, const Part& part, double latency_s);
+  // Of the route's first part, where nothing else looks for its path; 0 where it has none.
+  double latency_alone_s(const Route& route);
   std::span<const Hop> path_of(const Route& route);
   double delay_s(const Transfer& transfer) const;
   void launch(std::uint32_t id, double bytes);
@@ -222,6 +223,7 @@ class Network final : Simulation::Listener {
   std::vector<Hop> path_;  // scratch: merged, or a kept path
   std::vector<Hop> raw_;   // scratch: as the router gave it
   bool reachable_ = true;
+  double first_latency_s_ = 0;  // of the path found last
   std::optional<FailureWatch> watch_;
   std::vector<LimitHistory> limits_;  // by transfer, of what was before its present hops
   std::uint32_t delivered_ = 0;

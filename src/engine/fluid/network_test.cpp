@@ -43,6 +43,28 @@ TEST_CASE("a flow takes bytes over rate plus the latency of its links") {
   CHECK(result.makespan_s == result.flows[0].end_s);
 }
 
+//      ctsw:0   ctsw:1          as above, but ctsw:1 is 50 us from each rack
+TEST_CASE("a flow waits for the links of its own path, not for those of the first shortest one") {
+  const Fabric fabric = make_fabric(
+      "{rate: 400 Gbps, latency: 1 us, "
+      "nodes: [{role: nic, count: 2}, {role: rtsw, count: 2}, {role: ctsw, count: 2}], "
+      "links: [{pairs: \"nic:0..1--rtsw:0..1\"}, \"rtsw:0..1--ctsw:0\", "
+      "{link: \"rtsw:0..1--ctsw:1\", latency: 50 us}]}");
+  constexpr double near = 4e-6, far = 102e-6;
+  const auto end = [&](const char* csv, const route::RoutingConfig& config) {
+    Router router = make_router(fabric, config);
+    return run_flows(flows_of(fabric, csv), router, {}, {}).flows.at(0).end_s;
+  };
+  constexpr const char* over_1 = "id,src,dst,bytes,via\na,nic:0,nic:1,50 MB,ctsw:1\n";
+  constexpr const char* over_0 = "id,src,dst,bytes,via\na,nic:0,nic:1,50 MB,ctsw:0\n";
+  CHECK(end(over_0, {.scheme = "pinned"}) == approx(1e-3 + near).epsilon(1e-12));
+  CHECK(end(over_1, {.scheme = "pinned"}) == approx(1e-3 + far).epsilon(1e-12));
+  // Of 64 QPs some go over each spine: the last byte is that of the longest.
+  constexpr const char* any = "id,src,dst,bytes\na,nic:0,nic:1,50 MB\n";
+  CHECK(end(any, {.scheme = "e_ecmp", .qps = 64}) == approx(1e-3 + far).epsilon(1e-12));
+  CHECK(end(any, {.scheme = "spray"}) == approx(1e-3 + (near + far) / 2).epsilon(1e-12));
+}
+
 TEST_CASE("after and start: the later one counts") {
   const Fabric fabric = make_fabric(two_racks);
   Router router = make_router(fabric);

@@ -47,6 +47,8 @@ void TrafficPlayer::on_timer(std::uint64_t value) {
       return begin_stage(timer.playing);
     case Timer::What::begin_chain:
       return begin_chain(timer.playing, timer.item);
+    case Timer::What::begin_flow:
+      return begin_flow(timer.playing, stage_of(timer.playing).flows[timer.item]);
     case Timer::What::wake_rank:
       playing_[timer.playing].exchanges[timer.item].wake(timer.rank);
       return send_ready(timer.playing, timer.item);
@@ -105,9 +107,17 @@ void TrafficPlayer::begin_stage(std::uint32_t id) {
       begin_chain(id, c);
     }
   }
-  for (const workload::Edge& flow : stage.flows) {
+  for (std::uint32_t f = 0; f < stage.flows.size(); ++f) {
+    const workload::Edge& flow = stage.flows[f];
+    const double delay = std::max(late_s(id, flow.from), late_s(id, flow.to));
+    last_delay = std::max(last_delay, delay);
     ++playing_[id].outstanding;
-    begin_flow(id, flow);
+    if (delay > 0) {
+      set_timer(network_.now() + delay,
+                {.playing = id, .what = Timer::What::begin_flow, .item = f});
+    } else {
+      begin_flow(id, flow);
+    }
   }
   playing_[id].exchanges.clear();
   for (std::uint32_t x = 0; x < stage.exchanges.size(); ++x) begin_exchange(id, x);
@@ -144,7 +154,7 @@ void TrafficPlayer::begin_chain(std::uint32_t id, std::uint32_t chain) {
   network_.send(entry.route, bytes, 0, note_sent({.playing = id}));
 }
 
-// A stage of independent flows starts when its last rank has arrived.
+// When both its ends have arrived.
 void TrafficPlayer::begin_flow(std::uint32_t id, const workload::Edge& edge) {
   const Play& play = playing_[id].play;
   const Part part{edge.from, edge.to, 0, network_.router().stream_count(), play.message, 1};
@@ -159,8 +169,7 @@ void TrafficPlayer::begin_exchange(std::uint32_t id, std::uint32_t index) {
   playing_[id].exchanges.emplace_back(exchange);
   ++playing_[id].outstanding;
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    const double delay = late_applies(id) ? late_of(*playing_[id].play.late, exchange.ranks[r]) : 0;
-    if (delay > 0) {
+    if (const double delay = late_s(id, exchange.ranks[r]); delay > 0) {
       set_timer(network_.now() + delay,
                 {.playing = id, .what = Timer::What::wake_rank, .item = index, .rank = r});
     } else {

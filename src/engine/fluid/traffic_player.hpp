@@ -97,10 +97,10 @@ class TrafficPlayer {
   };
   static constexpr std::uint32_t no_exchange = UINT32_MAX;
   struct Timer {
-    enum class What : std::uint8_t { begin_stage, begin_chain, wake_rank, paced };
+    enum class What : std::uint8_t { begin_stage, begin_chain, begin_flow, wake_rank, paced };
     std::uint32_t playing = 0;
     What what = What::begin_stage;
-    std::uint32_t item = 0;  // chain, or exchange
+    std::uint32_t item = 0;  // chain, flow or exchange
     std::uint32_t rank = 0;
   };
   struct StageCache {
@@ -129,6 +129,10 @@ class TrafficPlayer {
   ChainRoute& chain_route(std::uint32_t id, std::uint32_t chain);
   bool late_applies(std::uint32_t id) const {
     return playing_[id].play.late != nullptr && playing_[id].stage == 0;
+  }
+  // How much later than the others the rank enters the stage at hand.
+  double late_s(std::uint32_t id, NodeId rank) const {
+    return late_applies(id) ? late_of(*playing_[id].play.late, rank) : 0;
   }
   void set_timer(double at_s, const Timer& timer);
   void prepare_stage(std::uint32_t id);

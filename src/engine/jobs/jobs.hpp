@@ -94,6 +94,9 @@ struct GraphJob {
     return state.slowdown(fabric, ranks[rank]) *
            (compute_factor.empty() ? 1 : compute_factor[rank]);
   }
+  // Of an actor's ranks the one that computes slowest, of several the first.
+  std::uint32_t slowest_of(std::uint32_t actor, const model::State& state,
+                           const model::Fabric& fabric) const;
   // Groups that an algorithm cannot serve use auto, and the result says how many.
   workload::Algorithms algorithms{};
   workload::Library library{.cost = workload::Library::Cost::line_rate};
@@ -210,6 +213,13 @@ struct GraphResult {
   std::vector<std::string> stuck;
   std::optional<FrontEndResult> front_end;
 };
+
+// Of a job's actors those that computed 2 % or more longer than the median of their program (of two
+// medians the lower one), worst first, at most ten. `compute_s`: by actor; `slowest`: its slowest
+// rank.
+std::vector<GraphResult::Straggler> find_stragglers(const model::OpGraph& graph,
+                                                    std::span<const double> compute_s,
+                                                    std::span<const std::uint32_t> slowest);
 
 struct ServingResult {
   workload::ServingRun run;

@@ -1,6 +1,7 @@
 #include "engine/jobs/stage_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "engine/jobs/host_load.hpp"
@@ -44,12 +45,35 @@ bool append_cable(NodeId from, NodeId to, const Router& router, std::vector<rout
   return true;
 }
 
+double path_latency_s(std::span<const route::Hop> path, const Router& router) {
+  double sum_ps = 0;
+  for (const route::Hop& hop : path) {
+    Duration longest{};
+    for (const model::LinkId link : router.members(hop.link))
+      longest = std::max(longest, router.fabric().latency(link));
+    sum_ps += hop.share * static_cast<double>(longest.ps);
+  }
+  return Duration{std::llround(sum_ps)}.seconds();
+}
+
 double edge_latency_s(NodeId from, NodeId to, Router& router) {
+  std::vector<route::Hop> path;
+  const bool found = is_cable(router.fabric(), from, to)
+                         ? append_cable(from, to, router, path)
+                         : router.append_gpu_path(from, to, 0, 0, path);
+  return found ? path_latency_s(path, router) : 0;
+}
+
+namespace {
+
+double shortest_latency_s(NodeId from, NodeId to, Router& router) {
   const Duration latency = router.latency(from, to);
   return latency == duration_max ? 0 : latency.seconds();
 }
 
-StageLatency::StageLatency(const workload::Stage& stage, Router& router)
+}  // namespace
+
+StageLatency::StageLatency(const workload::Stage& stage, Router& router, PathChoice paths)
     : outer_steps_(stage.latency_steps), inner_steps_(stage.inner_steps) {
   if (stage.latency_steps == 0 && stage.inner_steps == 0) return;
   const Fabric& fabric = router.fabric();
@@ -60,7 +84,9 @@ StageLatency::StageLatency(const workload::Stage& stage, Router& router)
     double sum = 0, most = 0;
     std::size_t count = 0;
     for (const workload::Edge& edge : edges) {
-      const double latency = edge_latency_s(edge.from, edge.to, router);
+      const double latency = paths == PathChoice::present
+                                 ? edge_latency_s(edge.from, edge.to, router)
+                                 : shortest_latency_s(edge.from, edge.to, router);
       if (is_inside(edge)) {
         inside_s_ = std::max(inside_s_, latency);
         continue;
@@ -130,11 +156,12 @@ std::vector<workload::StageShare> stage_shares(const workload::Traffic& traffic,
 }
 
 TrafficFloor traffic_floor(const workload::Traffic& traffic, Duration step_overhead,
-                           const std::optional<workload::CallCost>& cost, Router& router) {
+                           const std::optional<workload::CallCost>& cost, Router& router,
+                           PathChoice paths) {
   TrafficFloor floor;
   if (cost) floor = {cost->lead_s, cost->bytes_s};
   for (const workload::Stage& stage : traffic.stages) {
-    const StageLatency latency(stage, router);
+    const StageLatency latency(stage, router, paths);
     floor.latency_s +=
         cost ? latency.beyond_s(*cost, step_overhead) : latency.seconds(step_overhead);
     if (!cost) floor.bytes_s += busiest_link_s(stage, router.fabric());

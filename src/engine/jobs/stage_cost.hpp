@@ -1,7 +1,9 @@
 // What stages of a collective cost before anybody competes for the fabric.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/units.hpp"
@@ -14,7 +16,10 @@ namespace weft::engine {
 
 using route::Router;
 
-// Latency of the present path between two ends; 0 where there is none.
+// Of a path as the router gives it, at whole size: the sum over its hops; where it spreads over
+// several, the mean by their shares. A pool counts with its longest link.
+double path_latency_s(std::span<const route::Hop> path, const Router& router);
+// Of the present path between two ends, that of the first QP; 0 where there is none.
 double edge_latency_s(NodeId from, NodeId to, Router& router);
 
 // Two switches, or a GPU and its NVSwitch: neighbours that no router is asked about.
@@ -23,13 +28,18 @@ bool is_cable(const Fabric& fabric, NodeId from, NodeId to);
 // appended, when all are down.
 bool append_cable(NodeId from, NodeId to, const Router& router, std::vector<route::Hop>& out);
 
+// Whose latency counts: of the paths that the router gives now, that of the first QP, which it may
+// have to assign first; or of the shortest paths, whatever the router would choose.
+enum class PathChoice : std::uint8_t { present, shortest };
+
 // What a stage's steps cost beyond their bytes: latency_steps across the network and inner_steps
 // inside hosts. Network latency is the mean over a chain's edges, since each chunk passes all of
 // them; the maximum over chains and independent flows; that from the first rank to any other for an
 // exchange.
 class StageLatency {
  public:
-  StageLatency(const workload::Stage& stage, Router& router);
+  StageLatency(const workload::Stage& stage, Router& router,
+               PathChoice paths = PathChoice::present);
 
   // `step_overhead`: software, of every step.
   double seconds(Duration step_overhead) const;
@@ -56,6 +66,7 @@ struct TrafficFloor {
 };
 // With `cost` what the library needs, and latency beyond it; without, at line rate.
 TrafficFloor traffic_floor(const workload::Traffic& traffic, Duration step_overhead,
-                           const std::optional<workload::CallCost>& cost, Router& router);
+                           const std::optional<workload::CallCost>& cost, Router& router,
+                           PathChoice paths);
 
 }  // namespace weft::engine

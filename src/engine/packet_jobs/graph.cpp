@@ -102,6 +102,7 @@ class GraphLowering {
 void GraphLowering::number_operations() {
   for (std::uint32_t a = 0; a < graph_.actors.size(); ++a) {
     lowered_.first.push_back(lowered_.operations);
+    lowered_.slowest.push_back(job_.slowest_of(a, state_, fabric_));
     lowered_.operations += static_cast<std::uint32_t>(program(a).operations.size());
   }
   lowered_.meeting.assign(lowered_.operations, none);
@@ -181,15 +182,14 @@ double GraphLowering::count_messages() const {
 
 void GraphLowering::lower_compute(std::uint32_t actor, std::uint32_t operation) {
   const model::Program& source = program(actor);
-  double slowest = 0, folded = 0;
-  for (const std::uint32_t rank : graph_.ranks_of(actor))
-    slowest = std::max(slowest, job_.slowdown(state_, fabric_, rank));
+  const double slowdown = job_.slowdown(state_, fabric_, lowered_.slowest[actor]);
+  double folded = 0;
   for (const model::Folded& f : source.folded)
     if (f.operation == operation) folded += f.seconds;
   const double own = source.operations[operation].seconds - folded;
   const MessageEvent event{ready(actor, operation)};
   end(actor, operation) =
-      out_.add_join(home(actor), {&event, 1}, from_seconds(own * slowest + folded));
+      out_.add_join(home(actor), {&event, 1}, from_seconds(own * slowdown + folded));
 }
 
 GraphLowering::Peer& GraphLowering::peer_of(std::uint32_t actor, std::uint32_t slot,

@@ -23,6 +23,7 @@ namespace weft::engine::packet {
 struct LoweredGraph {
   std::uint32_t iterations = 0, operations = 0;
   std::vector<std::uint32_t> first;                 // by actor: its first operation
+  std::vector<std::uint32_t> slowest;               // by actor: its slowest rank
   std::vector<MessageId> ready, end;                // by iteration and operation
   std::vector<MessageId> actor_end;                 // by iteration and actor
   MessageId messages_first = 0, messages_last = 0;  // all of the graph: [first, last)

@@ -14,8 +14,6 @@ using engine::GraphResult;
 using model::Operation;
 using Kind = model::Operation::Kind;
 
-constexpr std::size_t kept = 10;
-constexpr double straggler_factor = 1.02;
 constexpr std::size_t stuck_shown = 100;
 
 // Of one iteration, in picoseconds.
@@ -85,7 +83,6 @@ class Fold {
   Times times_of(std::uint32_t iteration, Ps start, Ps end) const;
   Shares shares_of(std::uint32_t actor, const Times& times) const;
   void account(const Times& times);
-  void find_stragglers(std::span<const double> compute_s);
   void record_spans(const Times& times);
   void list_stuck(std::uint32_t iteration);
 
@@ -172,23 +169,8 @@ void Fold::account(const Times& times) {
       result_.busiest_rank = graph_.ranks_of(a).front();
     }
   }
-  find_stragglers(compute_s);
+  result_.stragglers = engine::find_stragglers(graph_, compute_s, lowered_.slowest);
   record_spans(times);
-}
-
-void Fold::find_stragglers(std::span<const double> compute_s) {
-  std::vector<std::vector<double>> by_program(graph_.programs.size());
-  for (std::uint32_t a = 0; a < graph_.actors.size(); ++a)
-    by_program[graph_.actors[a].program].push_back(compute_s[a]);
-  for (std::vector<double>& times : by_program) std::ranges::sort(times);
-  for (std::uint32_t a = 0; a < graph_.actors.size(); ++a) {
-    const std::vector<double>& alike = by_program[graph_.actors[a].program];
-    const double median = alike[(alike.size() - 1) / 2];
-    if (median > 0 && compute_s[a] >= straggler_factor * median)
-      result_.stragglers.push_back({graph_.ranks_of(a).front(), compute_s[a] / median});
-  }
-  std::ranges::stable_sort(result_.stragglers, std::greater<>{}, &GraphResult::Straggler::factor);
-  if (result_.stragglers.size() > kept) result_.stragglers.resize(kept);
 }
 
 // The first actor of each program.

@@ -199,12 +199,13 @@ std::string waits_of(const VariantOutcome& variant) {
   for (const JobRow& row : rows)
     for (const TrainingOutcome::Straggler& slow : row.training().stragglers)
       if (&slow == &row.training().stragglers.front())
-        out += fmt::format("{}{} computes {:.2f} x its role; ",
+        out += fmt::format("{}{}{} computes {:.2f} x its role", out.empty() ? "" : "; ",
                            rows.size() > 1 ? printable(row.job->name) + " " : "",
                            printable(slow.rank), slow.factor);
   for (std::size_t i = 0; i < std::min(shown, items.size()); ++i) {
     const auto& [job, wait] = items[i];
-    out += fmt::format("{}{}{}: {:.4g} GPU-s in {}", i == 0 ? "" : ", ",
+    const std::string_view between = out.empty() ? "" : i == 0 ? "; " : ", ";
+    out += fmt::format("{}{}{}: {:.4g} GPU-s in {}", between,
                        rows.size() > 1 ? printable(job->name) + " " : "", printable(wait->rank),
                        wait->seconds, to_text(wait->dimension));
   }
