@@ -9,7 +9,7 @@
 #include "base/percentile.hpp"
 #include "base/plural.hpp"
 #include "base/text.hpp"
-#include "cli/te_zone.hpp"
+#include "route/hash.hpp"
 
 namespace weft::cli {
 namespace {
@@ -50,11 +50,12 @@ sim::WorldTeSettings te_settings(const route::RoutingConfig& routing,
 
 // As the fluid engine has them: by QP.
 std::shared_ptr<const route::RoutingConfig::Marks> marks_of(
-    const std::vector<port::RouteMark>* marks) {
+    const model::Fabric& fabric, const std::vector<port::RouteMark>* marks) {
   if (marks == nullptr) return nullptr;
   auto out = std::make_shared<route::RoutingConfig::Marks>();
   for (const port::RouteMark& mark : *marks)
-    (*out)[{mark.src, mark.dst, std::uint32_t{mark.port} - te_first_port}] = mark.uplink;
+    (*out)[{mark.src, mark.dst, route::qp_of_port(fabric, mark.src, mark.dst, mark.port)}] =
+        mark.uplink;
   return out;
 }
 
@@ -88,9 +89,9 @@ Result<std::unique_ptr<ServedWorld>> ServedWorld::create(Parts parts, const Pace
   take_convergence(routing, settings);
   if (!parts.flows.empty()) settings.te = te_settings(routing, parts.flows);
   if (parts.jobs != nullptr)
-    settings.loads = [jobs = parts.jobs](const model::State& state,
-                                         const std::vector<port::RouteMark>* marks) {
-      return jobs->loads(state, marks_of(marks));
+    settings.loads = [jobs = parts.jobs, &fabric = parts.setup.fabric](
+                         const model::State& state, const std::vector<port::RouteMark>* marks) {
+      return jobs->loads(state, marks_of(fabric, marks));
     };
   WEFT_TRY(out->world_, sim::World::create(parts.setup.fabric, routing, settings, world_start));
   if (out->world_->te() != nullptr && routing.te_dead) out->world_->te()->stop_controller();

@@ -17,6 +17,7 @@
 #include "operate/te/predict.hpp"
 #include "plan/report/terminal.hpp"
 #include "plan/run/work_flows.hpp"
+#include "route/hash.hpp"
 
 namespace weft::cli {
 namespace {
@@ -168,6 +169,11 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
     table.add(std::move(cells));
   }
   fmt::print("{}\n", table.text());
+  for (std::size_t g = 0; g < solved.size(); ++g)
+    for (const te::Decision* decision : {&solved[g].before, &solved[g].after})
+      if (!decision->refused.empty())
+        fmt::print("{}{}: left to hashing: {}\n", work.groups[g].name,
+                   decision == &solved[g].after ? ", failed" : "", decision->refused);
   fmt::print(
       "The worst link between racks and spines{}, with flows hashed by switches, with the "
       "controller's marks, and below which no marks can be.\n",
@@ -316,13 +322,16 @@ Result<std::vector<TeGroup>> te_groups_of_jobs(const model::Scenario& scenario,
   std::vector<TeGroup> out;
   for (const plan::WorkFlows& kind : found.kinds) {
     out.push_back({kind.kind, {}});
-    for (const route::NicDemand& d : kind.flows)
-      out.back().flows.push_back(
-          {.src = d.src,
-           .dst = d.dst,
-           .port = static_cast<std::uint16_t>(te_first_port + d.qp),
-           .weight = d.bytes,
-           .second = static_cast<std::uint16_t>(te_first_port + setup.routing.qps + d.qp)});
+    for (const route::NicDemand& d : kind.flows) {
+      const auto port = [&](std::uint32_t qp) {
+        return route::port_of_qp(setup.fabric, d.src, d.dst, qp);
+      };
+      out.back().flows.push_back({.src = d.src,
+                                  .dst = d.dst,
+                                  .port = port(d.qp),
+                                  .weight = d.bytes,
+                                  .second = port(setup.routing.qps + d.qp)});
+    }
   }
   return out;
 }

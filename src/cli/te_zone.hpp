@@ -21,9 +21,8 @@ struct ZoneTeArgs {
   std::string check;      // CSV of marks to judge
 };
 
-inline constexpr std::uint16_t te_first_port = 0xC000;  // of QP 0; the next ones follow
-
-// Flows of the scenario's jobs that are assigned together, kind by kind, with bytes as weights.
+// Flows of the scenario's jobs that are assigned together, kind by kind, with bytes as weights and
+// ports as route::port_of_qp() gives them.
 // Prints the warnings. Fails as plan::scenario_flows.
 struct TeGroup {
   std::string name;

@@ -69,6 +69,12 @@ std::uint32_t address_of(const model::Fabric& fabric, model::NodeId node) {
   return back_end ? fabric.address(node) : 0xC0000000u + node.value;
 }
 
+// Ports are 49152 to 65535.
+constexpr std::uint32_t last_port = 0x3FFF;
+constexpr std::uint16_t port_from(std::uint32_t number) {
+  return static_cast<std::uint16_t>(0xC000u | (number & last_port));
+}
+
 }  // namespace
 
 std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* bytes, std::size_t count) {
@@ -85,7 +91,7 @@ FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::Node
 FlowHeader header_between(std::uint32_t src_address, std::uint32_t dst_address, std::uint32_t qp) {
   FlowHeader header{.src_address = src_address, .dst_address = dst_address};
   const std::uint64_t pair = mix64(std::uint64_t{header.src_address} << 32 | header.dst_address);
-  header.src_port = static_cast<std::uint16_t>(0xC000u | (pair & 0x3FFFu));
+  header.src_port = port_from(static_cast<std::uint32_t>(pair & last_port));
   header.dst_qp = static_cast<std::uint32_t>((pair >> 32) + qp) & 0xFFFFFFu;
   return header;
 }
@@ -94,6 +100,16 @@ Column<model::NodeId, std::uint32_t> addresses_of(const model::Fabric& fabric) {
   Column<model::NodeId, std::uint32_t> addresses(fabric.node_count());
   for (const model::NodeId node : fabric.nodes()) addresses[node] = address_of(fabric, node);
   return addresses;
+}
+
+std::uint16_t port_of_qp(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
+                         std::uint32_t qp) {
+  return port_from(header_of(fabric, src, dst, 0).src_port + qp);
+}
+
+std::uint32_t qp_of_port(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
+                         std::uint16_t port) {
+  return (std::uint32_t{port} - header_of(fabric, src, dst, 0).src_port) & last_port;
 }
 
 FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,

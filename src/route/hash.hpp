@@ -1,4 +1,4 @@
-// What switches hash, and with which function. Internal to the room.
+// What switches hash, and with which function.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +40,13 @@ FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::Node
                      const UdpPorts& ports);
 
 enum class QpField : std::uint8_t { ignored, hashed };
+
+// QPs that are told apart by their UDP source port, as central traffic engineering does: the first
+// has that of its pair of NICs, the others the next ones, from 65535 on to 49152. `qp` below 16384.
+std::uint16_t port_of_qp(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
+                         std::uint32_t qp);
+std::uint32_t qp_of_port(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
+                         std::uint16_t port);
 
 // A hash function of switches, in two steps so that the header is read once per flow.
 struct HashFunction {

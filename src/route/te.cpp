@@ -7,6 +7,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/plural.hpp"
 #include "route/assign.hpp"
 #include "route/divide.hpp"
 #include "route/scheme.hpp"
@@ -86,9 +87,8 @@ class Te final : public Scheme {
                     known_.size(), groups_.size(), furthest_);
     if (parts_.config.te_split) text += fmt::format("; {} pairs of QPs are divided", divided());
     if (solves_ > 1)
-      text += fmt::format(
-          "; anew after {} changes: {} streams had lost their paths, {} others made room",
-          solves_ - 1, hit_, moved_);
+      text += fmt::format("; anew after {}: {} had lost their paths, {} others made room",
+                          counted(solves_ - 1, "change"), counted(hit_, "stream"), moved_);
     if (felt_lapse_) text += "; its marks lapsed, and all was hashed";
     return text;
   }

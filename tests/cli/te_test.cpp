@@ -1,9 +1,11 @@
 // weft te on a zone: what it writes, read back; options and files that contradict each other.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -113,6 +115,32 @@ TEST_CASE("te of a zone: a failure is predicted as a run of the fluid engine fin
     if (more.empty())
       CHECK(a["stalled_bytes"].get<double>() == approx(b["stalled_bytes"].get<double>()));
   }
+}
+
+TEST_CASE("te of a zone: hashing costs what it costs a run") {
+  const Scratch scratch;
+  scratch.write(
+      "z.yaml",
+      "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 4, spines: 4, "
+      "latency: 0 s}\n"
+      "routing: {scheme: ecmp}\n"
+      "collectives: {cost: line_rate}\n"
+      "jobs: [{name: pairs, collective: send_recv, gpus: 16, bytes: 16 MiB, place: list, ranks: "
+      "[0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]}]\n");
+  std::set<double> different;
+  for (int seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    const std::string set = fmt::format("seed={}", seed);
+    const Outcome te = scratch.run({"te", "z.yaml", "--set", set, "--json"});
+    const Outcome run = scratch.run({"run", "z.yaml", "--set", set, "--json"});
+    REQUIRE_MESSAGE(te.status == 0, te.err);
+    REQUIRE_MESSAGE(run.status == 0, run.err);
+    const double hashed = json::parse(te.out)["kinds"][0]["healthy"]["hashed"];
+    const json job = json::parse(run.out)["variants"]["base"]["jobs"]["pairs"];
+    CHECK(hashed / 50e9 == approx(job["time_s"]["mean"].get<double>()).epsilon(1e-6));
+    different.insert(hashed);
+  }
+  CHECK(different.size() > 1);
 }
 
 TEST_CASE("te of a zone: the flows of jobs, and errors") {

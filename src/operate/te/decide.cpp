@@ -71,20 +71,31 @@ bool is_live(const Zone& zone, const Flow& flow, std::uint32_t column,
                              [&](LinkId link) { return view.usable(link); });
 }
 
-// The flows that cross spines, as an assignment has them.
+// Whether both its NICs still reach their racks.
+bool has_live_ends(const Zone& zone, const Flow& flow, const model::LiveView& view) {
+  return view.usable(zone.port_of[flow.src]) && view.usable(reverse(zone.port_of[flow.dst]));
+}
+
+// The flows that cross spines, as an assignment has them; without those that are cut off, for which
+// no mark is of use.
 struct Crossing {
   std::vector<std::uint32_t> flow;  // its number among all
   std::vector<Assignment::Flow> flows;
   std::vector<bool> may_divide;
   route::Placement before;
+  std::uint32_t cut_off = 0;
 
-  Crossing(const Zone& zone, std::span<const Flow> all, const Settings& settings,
-           const Marks& installed, const Marks& installed_second) {
+  Crossing(const Zone& zone, const model::LiveView& view, std::span<const Flow> all,
+           const Settings& settings, const Marks& installed, const Marks& installed_second) {
     const auto at = [&](const Marks& marks, std::uint32_t f) {
       return f < marks.size() && marks[f] < zone.columns ? marks[f] : Assignment::none;
     };
     for (std::uint32_t f = 0; f < all.size(); ++f) {
       if (!crosses_spines(zone, all[f])) continue;
+      if (!has_live_ends(zone, all[f], view)) {
+        ++cut_off;
+        continue;
+      }
       flow.push_back(f);
       flows.push_back({.from = zone.rack_of[all[f].src],
                        .to = zone.rack_of[all[f].dst],
@@ -184,7 +195,8 @@ Decision decide(const Zone& zone, route::Router& hashing, const model::State& st
   const Fabric& fabric = hashing.fabric();
   Assignment links(zone.racks, zone.columns);
   set_capacities(links, zone, zone_capacities(zone, fabric, state));
-  const Crossing crossing(zone, flows, settings, installed, installed_second);
+  const Crossing crossing(zone, model::LiveView(fabric, state), flows, settings, installed,
+                          installed_second);
   const route::Placement placed =
       route::place(links, crossing.flows, crossing.may_divide, crossing.before, settings.others);
   Decision out{.marks = Marks(flows.size(), Zone::none),
@@ -193,7 +205,7 @@ Decision decide(const Zone& zone, route::Router& hashing, const model::State& st
                .bound = placed.outcome.bound,
                .hit = placed.outcome.placed,
                .moved = placed.outcome.moved,
-               .without = placed.outcome.without,
+               .without = placed.outcome.without + crossing.cut_off,
                .refused = {}};
   for (std::size_t i = 0; i < crossing.flow.size(); ++i) {
     out.marks[crossing.flow[i]] = placed.first[i];

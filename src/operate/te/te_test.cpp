@@ -113,6 +113,27 @@ TEST_CASE("decide: a failure moves the flows that were hit, and no others where 
   CHECK(after.moved == 0);
 }
 
+TEST_CASE("a NIC that is cut off costs its own flows their marks, and no others") {
+  Net net("{generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 4, spines: 4}");
+  const auto nics = net.fabric.nics();
+  std::vector<Flow> flows;
+  for (std::size_t i = 0; i < nics.size(); ++i)
+    flows.push_back({.src = nics[i], .dst = nics[(i + 4) % nics.size()]});
+  const Decision before = decide(net.zone, net.hashing, {}, flows, {});
+  CHECK(before.without == 0);
+  CHECK(before.judgement.worst == 1);
+  State state;
+  cut(state, net.zone.port_of[nics[5]]);
+  for (const Marks& installed : {Marks{}, before.marks}) {
+    const Decision after = decide(net.zone, net.hashing, state, flows, installed);
+    CHECK(after.refused.empty());
+    CHECK(after.without == 2);  // what it sends and what is sent to it
+    CHECK(after.judgement.worst == 1);
+    for (std::size_t f = 0; f < flows.size(); ++f)
+      CHECK((after.marks[f] == Zone::none) == (f == 1 || f == 5));
+  }
+}
+
 TEST_CASE("judge: bad marks of anybody are found") {
   Net net("{generator: ai_zone, racks: 4, spines: 4}");
   const auto nics = net.fabric.nics();
