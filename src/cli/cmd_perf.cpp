@@ -107,32 +107,6 @@ Result<workload::Library> read_library(const PerfArgs& args, const Place& place)
   return library;
 }
 
-// Each algorithm runs on the fabric once, for all sizes.
-class Runs {
- public:
-  Runs(const Place& place, Op op, std::uint32_t channels)
-      : place_(place), op_(op), channels_(channels) {}
-
-  workload::Request request(const std::string& algorithm) const {
-    return {.op = op_, .algorithm = algorithm, .ranks = place_.ranks, .channels = channels_};
-  }
-  Result<const plan::LoneCollective*> of(const std::string& algorithm) {
-    auto found = known_.find(algorithm);
-    if (found == known_.end()) {
-      WEFT_TRY(plan::LoneCollective lone,
-               plan::LoneCollective::run(place_.setup, place_.seed, request(algorithm)));
-      found = known_.emplace(algorithm, std::move(lone)).first;
-    }
-    return &found->second;
-  }
-
- private:
-  const Place& place_;
-  Op op_;
-  std::uint32_t channels_;
-  std::map<std::string, plan::LoneCollective> known_;
-};
-
 // What asks a library cannot be asked where there is none.
 Status check_line_rate(const PerfArgs& args) {
   const std::array<std::pair<const char*, bool>, 4> given{
@@ -171,18 +145,20 @@ Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Pla
   if (args.channels > 0 && shape.hosts == 1)
     return fail(Errc::value, {"--channels", 0, 0}, "channels have no effect inside one host",
                 "remove them, or use a --fabric with several hosts");
-  Runs runs(place, request.op, args.channels);
+  plan::LoneCollectives runs(place.setup, place.seed,
+                             {.op = request.op,
+                              .algorithm = args.algorithm,
+                              .ranks = place.ranks,
+                              .channels = args.channels});
   if (line_rate) {
     const std::uint32_t channels = shape.hosts == 1 ? 1 : shape.nics_per_host;
-    request.at_line_rate = [&place, runs, channels, algorithm = args.algorithm](
+    request.at_line_rate = [runs, channels, algorithm = args.algorithm](
                                double bytes) mutable -> Result<PerfRequest::LineRate> {
-      workload::Request wanted = runs.request(algorithm);
-      wanted.bytes = bytes;
       PerfRequest::LineRate out{.algorithm = algorithm, .channels = channels};
       if (algorithm == "auto") {
-        WEFT_TRY(out.algorithm, workload::default_algorithm(place.setup.fabric, wanted));
+        WEFT_TRY(out.algorithm, runs.default_algorithm(bytes));
       }
-      WEFT_TRY(const plan::LoneCollective* lone, runs.of(out.algorithm));
+      WEFT_TRY(const plan::LoneCollective* lone, runs.by(out.algorithm));
       out.seconds = lone->line_rate_seconds(bytes);
       return out;
     };
@@ -191,7 +167,7 @@ Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Pla
   if (args.fabric.empty() && !library.system.empty()) return request;  // a host of that system
   request.on_fabric = [runs](const workload::PlannedCall& call,
                              double bytes) mutable -> Result<double> {
-    WEFT_TRY(const plan::LoneCollective* lone, runs.of(call.pick.algorithm));
+    WEFT_TRY(const plan::LoneCollective* lone, runs.by(call.pick.algorithm));
     return lone->seconds(call.cost, bytes);
   };
   return request;

@@ -34,7 +34,8 @@ Spread spread_of(const ServingRun& run, const Of& of) {
   values.reserve(run.requests.size());
   for (const RequestTimes& one : run.requests)
     if (one.ended) values.push_back(of(one));
-  return values.empty() ? Spread{} : spread_of(std::move(values));
+  if (values.empty()) return {INFINITY, INFINITY, INFINITY, INFINITY, {}};
+  return spread_of(std::move(values));
 }
 
 // The same figures of the run that was recorded.
@@ -130,7 +131,7 @@ double goodput_of(const ServingRun& run, const InferenceConfig& config,
     const RequestTimes& one = run.requests[i];
     met += (objective != nullptr ? keeps(one, *objective) : one.ended) ? 1 : 0;
   }
-  return static_cast<double>(met) / run.end.seconds();
+  return met == 0 ? 0 : static_cast<double>(met) / run.end.seconds();
 }
 
 void add_objectives(const ServingRun& run, const InferenceConfig& config, InferReport& out) {
@@ -188,15 +189,16 @@ struct Served {
 Result<Served> serve_on(const ServingNetwork& network, const InferenceConfig& config,
                         const StepTimes& times, std::uint64_t seed) {
   Served out;
-  if (network.setup == nullptr ||
-      (config.cluster.decode_replicas == 0 && network.jobs.order.empty())) {
-    WEFT_TRY(out.run, serve(config.trace.requests, times, config.cluster, network.latency));
+  Cluster cluster = config.cluster;
+  cluster.slowdown = network.slowdown;
+  if (network.setup == nullptr || (cluster.decode_replicas == 0 && network.jobs.order.empty())) {
+    WEFT_TRY(out.run, serve(config.trace.requests, times, cluster, network.latency));
     return out;
   }
   const engine::ServingJob job{.name = "inference",
                                .requests = &config.trace.requests,
                                .times = &times,
-                               .cluster = config.cluster,
+                               .cluster = cluster,
                                .replicas = network.replicas};
   WEFT_TRY(engine::RunResult served, run_on_fabric(network, seed, {&job, 1}));
   if (!network.jobs.order.empty()) {
@@ -264,9 +266,9 @@ Result<InferReport> infer(const model::Scenario& scenario, const InferenceConfig
     out.cached_tokens += one.cached_tokens;
     busy_s += one.busy.seconds();
   }
-  out.busy = busy_s / out.end_s / static_cast<double>(run.replicas.size());
+  if (out.end_s > 0) out.busy = busy_s / out.end_s / static_cast<double>(run.replicas.size());
   add_objectives(run, config, out);
-  if (config.gpu_hour)
+  if (config.gpu_hour && out.output_tokens > 0)
     out.cost_per_million_output_tokens = *config.gpu_hour * out.gpus * (out.end_s / 3600) /
                                          static_cast<double>(out.output_tokens) * 1e6;
   return out;

@@ -13,7 +13,7 @@
 
 namespace weft::plan {
 
-// Seconds; percentiles by nearest rank.
+// Seconds, infinite where no request ended; percentiles by nearest rank.
 struct Spread {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
   std::vector<double> quantiles;  // of 0 %, 1 %, ... 100 %; none without requests

@@ -71,9 +71,10 @@ TEST_CASE("the algorithm of the replica's AllReduce") {
         .latencies[4]
         .ours.mean;
   };
-  // weft perf all_reduce -n 16 -b 16K -e 16K --algorithm ring: 39.76 us a call; flat: 51.33 us.
+  // weft perf all_reduce --fabric FILE -b 16K -e 16K --algorithm flat, ring: us a call. Each rack
+  // has two uplinks for eight NICs.
   CHECK(decode(", algorithm: flat") - decode(", algorithm: ring") ==
-        approx(160 * (51.33e-6 - 39.76e-6)).epsilon(2e-3));
+        approx(160 * (62.59e-6 - 40.24e-6)).epsilon(2e-3));
   CHECK(decode("") == approx(decode(", algorithm: auto")));
   CHECK(decode(", algorithm: flat, up_to: 16 KiB") == approx(decode(", algorithm: flat")));
   CHECK(decode(", algorithm: flat, up_to: 16383 B") == approx(decode("")));
@@ -87,6 +88,28 @@ TEST_CASE("the algorithm of the replica's AllReduce") {
   CHECK(refused("algorithm: ring", "  link: {rate: 1 GB/s}\n") ==
         "s.yaml:6:33: a stated link has a ring's bytes and one latency, whatever the algorithm; "
         "remove the link, and give a fabric");
+}
+
+// 64 AllReduces of two ranks: a ring of two turns over four links.
+TEST_CASE("AllReduce has the fabric's latency, the transport's overhead, the library's cost") {
+  const auto ttft = [](const char* latency, const std::string& more) {
+    return report_of(fmt::format("fabric: {{generator: ai_zone, racks: 2, hosts_per_rack: 1, "
+                                 "gpus_per_host: 1, spines: 1, latency: {}}}\n",
+                                 latency) +
+                     more + one_request("  parallel: {tp: 2, algorithm: ring}\n"))
+        .latencies[0]
+        .ours.mean;
+  };
+  const std::string line_rate = "collectives: {cost: line_rate}\n";
+  const double none = ttft("0 s", line_rate), turns = 64 * 2;
+  CHECK(ttft("25 us", line_rate) - none == approx(turns * 4 * 25e-6).epsilon(1e-6));
+  CHECK(ttft("0 s", line_rate + "transport: {step_overhead: 100 us}\n") - none ==
+        approx(turns * 100e-6).epsilon(1e-6));
+  const double bytes = 256.0 * 4096 * 2;
+  CHECK(none - ttft("0 s", line_rate + "faults: [{kind: link_degraded, link: \"nic:0--rtsw:0\", "
+                                       "factor: 0.5}]\n") ==
+        approx(-turns * bytes / 2 / 50e9).epsilon(1e-6));
+  CHECK(ttft("0 s", "") > none + turns * 5e-6);  // NCCL costs more than its bytes
 }
 
 TEST_CASE("KV caches over the fabric: every rank's share through its NIC, and contention") {
@@ -184,6 +207,80 @@ TEST_CASE("errors of the section come together, with their places") {
       error_of(one_request("  replicas: {prefill: 1, decode: 2}\n")) ==
       "s.yaml:2:3: KV caches between replicas need a network; add a fabric, or kv_link: {rate: 64 "
       "GB/s, latency: 5 us}");
+}
+
+TEST_CASE("weights and KV cache must fit the GPUs of a replica") {
+  const std::string large =
+      "inference:\n  model: llama3-405b\n  gpu: h100\n"
+      "  requests: {poisson: {rate: 1, count: 1, input: 16, output: 1}}\n  link: {rate: 0}\n";
+  CHECK(error_of(large) ==
+        "s.yaml:2:3: 812 GB of weights on 1 GPU are 811.7 GB each, and one h100 has 86 GB; set "
+        "inference.parallel to tp x pp of 10 GPUs or more");
+  CHECK(error_of(large + "  parallel: {tp: 8}\n").contains("on 8 GPUs are 101.5 GB each"));
+  CHECK(error_of(large + "  parallel: {tp: 16}\n") == "none");
+  // Llama 3 8B has 8.03e9 parameters of 2 bytes; a token's keys and values are
+  // 2 x 32 layers x 8 heads x 128 x 2 bytes = 131,072, a block 16 times that.
+  const auto blocks_max = static_cast<int>(((80ull << 30) - 2 * 8030261248.0) / (16 * 131072));
+  const auto with = [&](int blocks) {
+    return error_of(one_request(fmt::format("  engine: {{kv_blocks: {}}}\n", blocks)));
+  };
+  CHECK(with(blocks_max) == "none");
+  CHECK(with(blocks_max + 1) ==
+        fmt::format("s.yaml:2:3: {} KV blocks of 2.1 MB need 69.8 GB on each GPU, and the weights "
+                    "leave 69.8 of its 86 GB; set inference.engine.kv_blocks to at most {}",
+                    blocks_max + 1, blocks_max));
+}
+
+TEST_CASE("a slow GPU slows what its replica computes, and no message") {
+  const std::string fabric =
+      "fabric: {generator: ai_zone, racks: 1, hosts_per_rack: 2, gpus_per_host: 8, spines: 1}\n";
+  const auto ttft = [&](const std::string& more, const char* gpu, double factor) {
+    return report_of(
+               fabric + one_request(more) +
+               fmt::format("faults: [{{kind: gpu_slow, gpu: {}, factor: {}}}]\n", gpu, factor))
+        .latencies[0]
+        .ours.mean;
+  };
+  const std::string on_fabric = "  parallel: {tp: 8}\n  engine: {step_gap: 0 s}\n";
+  const double healthy = report_of(fabric + one_request(on_fabric)).latencies[0].ours.mean;
+  const double twice = ttft(on_fabric, "gpu:5", 2) - healthy;
+  CHECK(twice ==
+        approx(report_of(one_request(on_fabric + "  link: {rate: 0}\n")).latencies[0].ours.mean)
+            .epsilon(1e-6));
+  CHECK(ttft(on_fabric, "gpu:5", 3) - healthy == approx(2 * twice).epsilon(1e-6));
+  CHECK(ttft(on_fabric, "gpu:9", 3) == healthy);  // of no replica
+}
+
+TEST_CASE("a replica on what is down, or cut off, is an error") {
+  const auto with = [](const char* faults) {
+    return error_of(fmt::format(
+        "fabric: {{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 8, spines: 2}}\n"
+        "inference:\n  model: llama3-70b\n  gpu: h100\n  parallel: {{tp: 16}}\n"
+        "  requests: {{poisson: {{rate: 1, count: 1, input: 16, output: 2}}}}\n"
+        "faults: [{}]\n",
+        faults));
+  };
+  CHECK(with("") == "none");
+  CHECK(with("{kind: host_down, host: \"host:1\"}").contains("stands on gpu:8, which is down"));
+  CHECK(with("{kind: switch_down, switch: \"rtsw:1\"}").contains("cannot reach each other"));
+  CHECK(with("{kind: switch_down, switch: \"ctsw:1\"}") == "none");
+}
+
+TEST_CASE("where no request ends, nothing is made up") {
+  const InferReport out = report_of(
+      "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 1}\n"
+      "inference:\n  model: llama3-8b\n  gpu: h100\n  replicas: {prefill: 1, decode: 1}\n"
+      "  requests: {poisson: {rate: 1, count: 3, input: 256, output: 4}}\n"
+      "  gpu_hour: 2\n  slo: {ttft: 1 s}\n"
+      "faults: [{kind: switch_down, switch: \"ctsw:0\"}]\n");
+  CHECK(out.unfinished == 3);
+  CHECK(out.kv_bytes_moved == 0);
+  CHECK(!out.cost_per_million_output_tokens);
+  for (const std::string& text : {to_table(out), to_json(out)}) {
+    CHECK_MESSAGE(!text.contains("nan"), text);
+    CHECK_MESSAGE(!text.contains(" 0.00 ms"), text);
+  }
+  CHECK(to_table(out).contains("of which none ended"));
 }
 
 }  // namespace

@@ -55,15 +55,16 @@ std::string job_line(const JobBeside& job) {
 }
 
 double per_second(std::uint64_t count, double seconds) {
-  return static_cast<double>(count) / seconds;
+  return count == 0 ? 0 : static_cast<double>(count) / seconds;
 }
 
 // "ttft p99 180.20 ms of 200.00"
 std::string kept_text(const char* name, double percentile, const std::optional<double>& value,
                       const std::optional<double>& bar) {
   if (!bar) return "";
-  return fmt::format(" {} p{:g} {} ms of {}{},", name, percentile, milliseconds(*value),
-                     milliseconds(*bar), *value <= *bar ? "" : " MISSED");
+  return fmt::format(" {} p{:g} {}{} of {}{},", name, percentile, milliseconds(*value),
+                     std::isinf(*value) ? "" : " ms", milliseconds(*bar),
+                     *value <= *bar ? "" : " MISSED");
 }
 
 JsonList objectives_json(const std::vector<Attainment>& objectives) {
@@ -113,13 +114,13 @@ std::string to_table(const InferReport& report) {
                                 ? fmt::format(" prefill and {} decode", report.decode_replicas)
                                 : "";
   std::string out = table.text();
-  out += fmt::format("\n{} on {}{} {}, {} until the last token\n",
-                     counted(report.requests, "request"), report.replicas, split,
-                     plural(report.replicas + report.decode_replicas, "replica"),
-                     human_seconds(report.end_s));
+  const std::uint64_t ended = report.requests - report.unfinished;
+  out += fmt::format(
+      "\n{} on {}{} {}, {}\n", counted(report.requests, "request"), report.replicas, split,
+      plural(report.replicas + report.decode_replicas, "replica"),
+      ended == 0 ? "of which none ended" : human_seconds(report.end_s) + " until the last token");
   out += fmt::format("{:.2f} requests/s, {:.1f} prompt and {:.1f} output tokens/s\n",
-                     per_second(report.requests, report.end_s),
-                     per_second(report.input_tokens, report.end_s),
+                     per_second(ended, report.end_s), per_second(report.input_tokens, report.end_s),
                      per_second(report.output_tokens, report.end_s));
   if (report.goodput)
     out += fmt::format("{:.2f} requests/s meet the objectives\n", *report.goodput);
@@ -152,7 +153,7 @@ std::string to_json(const InferReport& report) {
       .add("replicas", report.replicas)
       .add("decode_replicas", report.decode_replicas)
       .add("end_s", report.end_s)
-      .add("requests_per_s", per_second(report.requests, report.end_s))
+      .add("requests_per_s", per_second(report.requests - report.unfinished, report.end_s))
       .add("input_tokens_per_s", per_second(report.input_tokens, report.end_s))
       .add("output_tokens_per_s", per_second(report.output_tokens, report.end_s))
       .add("gpus", report.gpus)

@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/json_line.hpp"
+#include "base/plural.hpp"
 #include "model/generate/generator.hpp"
 #include "workload/collective/timing.hpp"
 #include "workload/parallel/gpu.hpp"
@@ -326,6 +327,35 @@ Status load_files(const Section& section, std::uint64_t seed, InferenceConfig& o
   return {};
 }
 
+// Weights, and the KV cache where its size is given, in the memory of each GPU of a replica.
+Status check_memory(const Config& section, const Section& read, const InferenceConfig& config) {
+  if (!read.gpu || !read.spec) return {};
+  const ServingLimits& limits = config.cluster.limits;
+  const double ranks = double{1} * config.tp * limits.stages, memory = read.gpu->memory_bytes;
+  const double weights = read.spec->parameters() * config.model.bytes;
+  const double block =
+      double{1} * limits.block * static_cast<double>(config.cluster.kv_bytes_per_token);
+  constexpr double gb = 1e9;
+  if (weights > memory * ranks)
+    return fail(
+        Errc::infeasible, section.where,
+        fmt::format("{:.0f} GB of weights on {} are {:.1f} GB each, and one {} has {:.0f} GB",
+                    weights / gb, counted(static_cast<std::uint64_t>(ranks), "GPU"),
+                    weights / ranks / gb, read.gpu->name, memory / gb),
+        fmt::format("set inference.parallel to tp x pp of {:.0f} GPUs or more",
+                    std::ceil(weights / memory)));
+  if (weights + limits.kv_blocks * block > memory * ranks)
+    return fail(
+        Errc::infeasible, section.where,
+        fmt::format("{} KV blocks of {:.1f} MB need {:.1f} GB on each GPU, and the weights leave "
+                    "{:.1f} of its {:.0f} GB",
+                    limits.kv_blocks, block / 1e6, limits.kv_blocks * block / ranks / gb,
+                    memory / gb - weights / ranks / gb, memory / gb),
+        fmt::format("set inference.engine.kv_blocks to at most {:.0f}",
+                    std::floor((memory * ranks - weights) / block)));
+  return {};
+}
+
 // Objectives of classes that no request has would be kept by nobody.
 Status check_classes(const Config& section, const InferenceConfig& config) {
   for (const Objective& one : config.objectives)
@@ -385,6 +415,7 @@ Result<InferenceConfig> read_inference(const model::Scenario& scenario) {
   reader.read(out);
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   out.cluster.kv_bytes_per_token = out.model.kv_bytes_per_token();
+  WEFT_TRY_STATUS(check_memory(section, reader, out));
   WEFT_TRY_STATUS(load_files(reader, scenario.seed, out));
   WEFT_TRY_STATUS(check_classes(section, out));
   const GridHoles& holes = out.profile.attention.holes();

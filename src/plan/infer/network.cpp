@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "engine/jobs/stage_cost.hpp"
+#include "plan/run/lone.hpp"
 #include "plan/run/placement.hpp"
 #include "route/router.hpp"
 #include "workload/collective/cost.hpp"
@@ -80,11 +82,43 @@ class OnFabric {
     for (std::size_t r = 0; r < replicas; ++r)
       out_.replicas.emplace_back(gpus.begin() + static_cast<std::ptrdiff_t>(r * ranks),
                                  gpus.begin() + static_cast<std::ptrdiff_t>((r + 1) * ranks));
+    WEFT_TRY_STATUS(check_state());
     WEFT_TRY(out_.communication, communication());
     return {};
   }
 
  private:
+  // By what the faults of the file have down, or slow, from the start.
+  Status check_state() {
+    const Setup& setup = *out_.setup;
+    model::State state;
+    for (const engine::StateChange& change : setup.changes)
+      if (change.at.ps <= 0) state = change.state;
+    if (state.troubled_links().empty() && state.troubled_nodes().empty()) return {};
+    WEFT_TRY(route::Router router,
+             route::Router::create(setup.fabric, setup.routing, scenario_.seed));
+    router.set_state(state);
+    for (const std::vector<NodeId>& ranks : out_.replicas) {
+      double slowest = 1;
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        for (const NodeId node : {ranks[r], setup.fabric.host_of(ranks[r])})
+          if (node.valid() && state.node(node).health == model::Health::down)
+            return stands_badly(fmt::format("{}, which is down", setup.fabric.name(node)));
+        slowest = std::max(slowest, state.slowdown(setup.fabric, ranks[r]));
+        if (r == 0) continue;
+        if (const Status joined = router.check_connected(ranks[r - 1], ranks[r]); !joined)
+          return stands_badly(
+              fmt::format("ranks that cannot reach each other: {}", joined.error().what));
+      }
+      out_.slowdown.push_back(slowest);
+    }
+    return {};
+  }
+  std::unexpected<Error> stands_badly(const std::string& on) const {
+    return fail(Errc::infeasible, scenario_.section("inference").where, "a replica stands on " + on,
+                "ask for fewer replicas, or leave the fault out: replicas are not moved");
+  }
+
   // Prices of all token counts that a step may have, from one machine: replicas are alike.
   Result<StepTimes::Communication> communication() const {
     const ServingLimits& limits = config_.cluster.limits;
@@ -98,33 +132,50 @@ class OnFabric {
       if (!router.append_gpu_path(ranks[0], ranks[config_.tp], 0, 0, hops) || hops.empty())
         return fail(Errc::infeasible, {}, "the stages of a replica are not connected",
                     "remove the fault, or choose another fabric");
-      hop_latency = router.latency(ranks[0], ranks[config_.tp]).seconds();
+      hop_latency = engine::path_latency_s(hops, router);
       hop_rate = out_.setup->fabric.rate(hops.front().link).bytes_per_s() / hops.front().share;
       for (const route::Hop& hop : hops)
         hop_rate = std::min(hop_rate, out_.setup->fabric.rate(hop.link).bytes_per_s() / hop.share);
     }
+    const auto group = std::span(out_.replicas.front()).first(config_.tp);
+    LoneCollectives runs(*out_.setup, scenario_.seed,
+                         {.op = Op::all_reduce, .ranks = {group.begin(), group.end()}});
     std::optional<Machine> machine;
     if (config_.tp > 1) {
-      WEFT_TRY(machine, machine_of(out_.setup->library, out_.setup->fabric,
-                                   std::span(out_.replicas.front()).first(config_.tp)));
+      WEFT_TRY(machine, machine_of(out_.setup->library, out_.setup->fabric, group));
     }
     for (std::uint32_t tokens = 1; tokens < seconds.size(); ++tokens) {
       const double bytes = hop_bytes(config_, tokens);
       if (machine) {
-        const bool is_tuned = config_.all_reduce_up_to &&
-                              bytes > static_cast<double>(config_.all_reduce_up_to->count);
-        auto call = plan_call(*machine, Op::all_reduce, bytes,
-                              is_tuned ? TunerRules{} : config_.all_reduce);
-        if (!call) {
-          call.error().where = config_.all_reduce_where;
-          return std::unexpected(call.error());
-        }
-        seconds[tokens] += 2.0 * config_.model.layers * call->cost.seconds();
+        WEFT_TRY(const double call_s, all_reduce_s(*machine, runs, bytes));
+        seconds[tokens] += 2.0 * config_.model.layers * call_s;
       }
       if (limits.stages > 1)
         seconds[tokens] += (limits.stages - 1) * (hop_latency + bytes / config_.tp / hop_rate);
     }
     return [seconds = std::move(seconds)](std::uint32_t tokens) { return seconds.at(tokens); };
+  }
+
+  // As `weft perf` has it, routing, hashes and faults included.
+  Result<double> all_reduce_s(const Machine& machine, LoneCollectives& runs, double bytes) const {
+    const bool is_tuned =
+        config_.all_reduce_up_to && bytes > static_cast<double>(config_.all_reduce_up_to->count);
+    const TunerRules rules = is_tuned ? TunerRules{} : config_.all_reduce;
+    if (out_.setup->library.cost == Library::Cost::line_rate) {
+      std::string algorithm = rules.algorithm;
+      if (algorithm == "auto") {
+        WEFT_TRY(algorithm, runs.default_algorithm(bytes));
+      }
+      WEFT_TRY(const LoneCollective* lone, runs.by(algorithm));
+      return lone->line_rate_seconds(bytes);
+    }
+    auto call = plan_call(machine, Op::all_reduce, bytes, rules);
+    if (!call) {
+      call.error().where = config_.all_reduce_where;
+      return std::unexpected(call.error());
+    }
+    WEFT_TRY(const LoneCollective* lone, runs.by(call->pick.algorithm));
+    return lone->seconds(call->cost, bytes);
   }
 
   const model::Scenario& scenario_;

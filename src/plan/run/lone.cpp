@@ -51,4 +51,21 @@ double LoneCollective::line_rate_seconds(double bytes) const {
   return total;
 }
 
+Result<const LoneCollective*> LoneCollectives::by(const std::string& algorithm) {
+  auto found = known_.find(algorithm);
+  if (found == known_.end()) {
+    workload::Request request = request_;
+    request.algorithm = algorithm;
+    WEFT_TRY(LoneCollective lone, LoneCollective::run(*setup_, seed_, std::move(request)));
+    found = known_.emplace(algorithm, std::move(lone)).first;
+  }
+  return &found->second;
+}
+
+Result<std::string> LoneCollectives::default_algorithm(double bytes) const {
+  workload::Request request = request_;
+  request.bytes = bytes;
+  return workload::default_algorithm(setup_->fabric, request);
+}
+
 }  // namespace weft::plan

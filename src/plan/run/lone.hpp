@@ -1,6 +1,10 @@
 // A collective that has the fabric to itself, for every size from one run.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/jobs/stage_cost.hpp"
@@ -31,6 +35,25 @@ class LoneCollective {
   };
   std::vector<Stage> stages_;
   Duration step_overhead_;
+};
+
+// One request by several algorithms: each runs once.
+class LoneCollectives {
+ public:
+  // `setup` must outlive it.
+  LoneCollectives(const Setup& setup, std::uint64_t seed, workload::Request request)
+      : setup_(&setup), seed_(seed), request_(std::move(request)) {}
+
+  // Valid as long as this object is. Fails: as LoneCollective::run().
+  Result<const LoneCollective*> by(const std::string& algorithm);
+  // The algorithm of the request's own, of so many bytes, where no library chooses.
+  Result<std::string> default_algorithm(double bytes) const;
+
+ private:
+  const Setup* setup_;
+  std::uint64_t seed_;
+  workload::Request request_;
+  std::map<std::string, LoneCollective> known_;
 };
 
 }  // namespace weft::plan

@@ -17,11 +17,14 @@ class ServingCluster::State {
   // Replicas of one role, and who gets the next request.
   class Pool {
    public:
-    Pool(const StepTimes& times, const Cluster& cluster, std::uint32_t count, Replica::Role role)
-        : route_(cluster.route),
-          slack_(cluster.limits.token_budget),
-          replicas_(count, Replica(times, cluster.limits, role)),
-          next_(count, never) {}
+    // Its replicas are those of the cluster from `first` on.
+    Pool(const StepTimes& times, const Cluster& cluster, std::uint32_t first, std::uint32_t count,
+         Replica::Role role)
+        : route_(cluster.route), slack_(cluster.limits.token_budget), next_(count, never) {
+      for (std::size_t i = first; i < std::size_t{first} + count; ++i)
+        replicas_.emplace_back(times, cluster.limits, role,
+                               i < cluster.slowdown.size() ? cluster.slowdown[i] : 1);
+    }
 
     std::uint32_t choose(const InferenceRequest& request) {
       if (route_ == RoutePolicy::round_robin) return turn_++ % size();
@@ -75,9 +78,9 @@ class ServingCluster::State {
         const Cluster& cluster)
       : requests_(requests),
         cluster_(cluster),
-        front_(times, cluster, cluster.replicas,
+        front_(times, cluster, 0, cluster.replicas,
                split() ? Replica::Role::prefill : Replica::Role::whole),
-        decode_(times, cluster, cluster.decode_replicas, Replica::Role::decode) {
+        decode_(times, cluster, cluster.replicas, cluster.decode_replicas, Replica::Role::decode) {
     out_.requests.resize(requests_.size());
   }
 
@@ -114,6 +117,7 @@ class ServingCluster::State {
   void deliver(std::uint32_t id, Time now) {
     RequestTimes& times = out_.requests[id];
     times.first_token = now;
+    out_.kv_bytes_moved += cluster_.kv_bytes_per_token * times.input;
     front_.let_go(times.replica, id, now);
     if (times.output == 1)
       end(times, now);
@@ -166,7 +170,6 @@ class ServingCluster::State {
     times.decode_replica = decode_.choose(requests_[id]);
     transfers_.push_back(
         {id, times.replica, times.decode_replica, cluster_.kv_bytes_per_token * times.input});
-    out_.kv_bytes_moved += transfers_.back().bytes;
   }
 
   void step_decode(Time now) {

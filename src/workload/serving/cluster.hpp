@@ -28,6 +28,9 @@ struct Cluster {
   std::uint32_t replicas = 1;
   std::uint32_t decode_replicas = 0;  // above 0: `replicas` only prefill
   std::uint64_t kv_bytes_per_token = 0;
+  // By replica, those that decode last: how many times as long its slowest GPU computes; empty: all
+  // as the profile says.
+  std::vector<double> slowdown = {};
 };
 
 struct RequestTimes {

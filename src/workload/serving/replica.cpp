@@ -13,8 +13,9 @@ constexpr std::uint64_t shared_bit = std::uint64_t{1} << 63;
 
 }  // namespace
 
-Replica::Replica(const StepTimes& times, const ServingLimits& limits, Role role)
+Replica::Replica(const StepTimes& times, const ServingLimits& limits, Role role, double slowdown)
     : times_(times),
+      slowdown_(slowdown),
       limits_(limits),
       role_(role),
       depth_(limits.stages),
@@ -199,7 +200,7 @@ bool Replica::launch(Time now) {
   StepLoad load;
   if (schedule_running(load, step)) schedule_waiting(load, step);
   if (load.tokens == 0) return false;
-  const Duration whole = times_.of(load);
+  const Duration whole = times_.of(load, slowdown_);
   const Duration stage{whole.ps / limits_.stages};
   Time at = now;
   for (Time& free : stage_free_) at = free = std::max(at, free) + stage;

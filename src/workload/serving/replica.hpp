@@ -30,8 +30,8 @@ class Replica {
   // prefill: requests end with their first token, and keep their blocks until let_go(). decode:
   // requests come with their prompt's keys and values and one token.
   enum class Role : std::uint8_t { whole, prefill, decode };
-  // `times` must outlive it.
-  Replica(const StepTimes& times, const ServingLimits& limits, Role role);
+  // `times` must outlive it. `slowdown`: as StepTimes::of has it.
+  Replica(const StepTimes& times, const ServingLimits& limits, Role role, double slowdown = 1);
 
   // At or after the last step, and not after the next one.
   void submit(std::uint32_t id, const InferenceRequest& request, Time now);
@@ -103,6 +103,7 @@ class Replica {
   void finish(Job& job, Index index);
 
   const StepTimes& times_;
+  double slowdown_;
   ServingLimits limits_;
   Role role_;
   std::uint32_t depth_;

@@ -34,8 +34,8 @@ StepTimes::StepTimes(const KernelProfile& profile, std::uint32_t layers,
   least_prefill_ = chunks.size() > 1 ? chunks[1] : 0;
   for (std::uint32_t n = 0; n <= limits.token_budget; ++n) {
     const std::uint32_t padded = padded_tokens(n, limits.max_seqs);
-    by_tokens_.push_back(profile.dense_seconds(padded, layers) +
-                         (communication ? communication(padded) : 0));
+    by_tokens_.push_back(profile.dense_seconds(padded, layers));
+    communication_.push_back(communication ? communication(padded) : 0);
   }
   for (std::uint32_t n = 0; n <= limits.max_seqs; ++n)
     by_sequences_.push_back(profile.per_sequence_seconds(n));
@@ -68,10 +68,11 @@ double StepTimes::attention(const StepLoad& load) const {
   return std::max(0.0, seconds - excess(chunk, 2 * pairs_per_token));
 }
 
-Duration StepTimes::of(const StepLoad& load) const {
+Duration StepTimes::of(const StepLoad& load, double slowdown) const {
   WEFT_DCHECK(load.tokens < by_tokens_.size() && load.sequences < by_sequences_.size());
-  const double seconds =
-      by_tokens_[load.tokens] + by_sequences_[load.sequences] + layers_ * attention(load) + gap_s_;
+  const double computes =
+      by_tokens_[load.tokens] + by_sequences_[load.sequences] + layers_ * attention(load);
+  const double seconds = computes * slowdown + communication_[load.tokens] + gap_s_;
   return {std::llround(std::min(seconds, step_max_s) * 1e12)};
 }
 

@@ -43,8 +43,8 @@ class StepTimes {
   StepTimes(const KernelProfile& profile, std::uint32_t layers, const ServingLimits& limits,
             const Communication& communication);
 
-  // All stages together.
-  Duration of(const StepLoad& load) const;
+  // All stages together. `slowdown`: how many times as long the replica's slowest GPU computes.
+  Duration of(const StepLoad& load, double slowdown = 1) const;
 
  private:
   double attention(const StepLoad& load) const;
@@ -52,7 +52,7 @@ class StepTimes {
 
   const KernelProfile& profile_;
   double layers_, gap_s_, least_prefill_;
-  std::vector<double> by_tokens_, by_sequences_;  // seconds
+  std::vector<double> by_tokens_, communication_, by_sequences_;  // seconds
 };
 
 // The size that vLLM's CUDA graphs are captured for: 1, 2, 4, then steps of 8, above 256 of 16, up
