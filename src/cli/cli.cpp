@@ -296,11 +296,19 @@ std::vector<std::string> collective_file_keys() {
   return keys;
 }
 
-Result<model::Fabric> load_fabric(const Common& common, const std::string& path) {
+Result<FabricFile> load_fabric_file(const Common& common, const std::string& path) {
   WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
   WEFT_TRY(const model::ScenarioFile file, model::load_scenario(path, options));
   WEFT_TRY(plan::Setup setup, plan::read_setup(file.variants.front()));
-  return std::move(setup.fabric);
+  FabricFile out{std::move(setup.fabric), {}};
+  for (const engine::StateChange& change : setup.changes)
+    if (change.at.ps <= 0) out.state = change.state;
+  return out;
+}
+
+Result<model::Fabric> load_fabric(const Common& common, const std::string& path) {
+  WEFT_TRY(FabricFile file, load_fabric_file(common, path));
+  return std::move(file.fabric);
 }
 
 Result<model::State> read_down(const model::Fabric& fabric, const std::string& list,
@@ -315,6 +323,9 @@ Result<model::State> read_down(const model::Fabric& fabric, const std::string& l
       continue;
     }
     WEFT_TRY(const model::NodeId node, fabric.find_node(token));
+    if (!fabric.is_switch(node))
+      return fail(Errc::value, token.where, fmt::format("{} is not a switch", quote(name)),
+                  "name a switch, or a cable as a--b");
     state.set(node, {.health = model::Health::down});
   }
   return state;

@@ -66,7 +66,14 @@ inline constexpr std::int64_t turn_ns = ns_per_s / 10;
 std::vector<std::string> fabric_file_keys();
 // The same where collectives run or are predicted on it.
 std::vector<std::string> collective_file_keys();
-// The fabric of such a file. Fails with every error of its sections.
+// The fabric of such a file, and what its faults have down from the start. Fails with every error
+// of its sections.
+struct FabricFile {
+  model::Fabric fabric;
+  model::State state;
+};
+Result<FabricFile> load_fabric_file(const Common& common, const std::string& path);
+// The fabric alone.
 Result<model::Fabric> load_fabric(const Common& common, const std::string& path);
 
 // Sets cables "a--b" and switches down, separated by commas, of an option's value.

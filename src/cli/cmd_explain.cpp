@@ -139,9 +139,14 @@ void add_explain(Commands& commands) {
   const auto [c, args] = commands.add<ExplainArgs>(
       "explain", "Show the effective scenario and properties of its fabric", explain_command);
   c.add_option("file", args.file, "Scenario or fabric file")->required();
-  c.add_option("--prices", args.prices, "Price table: print the bill of materials instead");
-  c.add_option("--svg", args.svg, "File: draw the fabric instead, with the faults at the start");
-  c.add_flag("--plan", args.plan, "The file is a request: \"131072 x 400G, radix 512\"");
+  CLI::Option* prices =
+      c.add_option("--prices", args.prices, "Price table: print the bill of materials instead");
+  CLI::Option* plan =
+      c.add_flag("--plan", args.plan, "The file is a request: \"131072 x 400G, radix 512\"");
+  c.add_option("--svg", args.svg, "File: draw the fabric instead, with the faults at the start")
+      ->excludes(prices)
+      ->excludes(plan)
+      ->excludes(c.get_option("--json"));
 }
 
 }  // namespace weft::cli

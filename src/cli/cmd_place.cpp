@@ -59,6 +59,17 @@ struct Ground {
 
 Where option(const char* name) { return {name, 0, 0}; }
 
+// Free hosts that the file's faults have down from the start.
+void take_down(Ground& ground, const model::State& state) {
+  std::vector<std::uint32_t> down;
+  for (std::uint32_t host = 0; host < ground.free.host_count(); ++host)
+    if (ground.free.is_free(host) &&
+        state.node(ground.fabric.hosts()[host]).health == model::Health::down)
+      down.push_back(host);
+  for (const std::uint32_t host : down) ground.free.take(host);
+  if (!down.empty()) ground.set_owner("down", down);
+}
+
 // Running jobs, as "host[0-3]" or "NAME=host[0-3]"; no two on one host.
 Status take_busy(Ground& ground, const std::vector<std::string>& busy) {
   std::map<std::uint32_t, std::string> job_of;
@@ -370,7 +381,8 @@ Status place_command(const Common& common, const PlaceArgs& args) {
       (!args.rankfile.empty() || !args.order.empty() || !args.svg.empty() || !args.page.empty()))
     return fail(Errc::unsupported, option("--jobs"), "a list of jobs has no rank order, no drawing",
                 "place one job with --gpus, --model and --order");
-  WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
+  WEFT_TRY(const FabricFile file, load_fabric_file(common, args.fabric));
+  const model::Fabric& fabric = file.fabric;
   if (fabric.hosts().empty() || fabric.gpus().empty())
     return fail(Errc::infeasible, {args.fabric, 0, 0}, "the fabric has no hosts with GPUs",
                 "use a fabric with hosts");
@@ -396,6 +408,7 @@ Status place_command(const Common& common, const PlaceArgs& args) {
         fmt::format("{} GPUs requested, but the fabric has {}", args.gpus, fabric.gpus().size()),
         "request fewer");
   WEFT_TRY_STATUS(read_free(ground, args));
+  take_down(ground, file.state);
   WEFT_TRY_STATUS(read_constraints(ground, args));
   return args.jobs.empty() ? place_one(ground, common, args) : place_list(ground, common, args);
 }
@@ -419,12 +432,15 @@ void add_place(Commands& commands) {
   c.add_option("--within", args.within, "zone or rack: the job must stay in one");
   c.add_option("--spread", args.spread, "power: an equal share of the hosts on every feed");
   c.add_option("--feeds", args.feeds, "CSV of name,feed: power feeds of hosts, racks or pods");
-  c.add_option("--model", args.model, "Model whose ranks are ordered: llama3-8b");
+  CLI::Option* model =
+      c.add_option("--model", args.model, "Model whose ranks are ordered: llama3-8b");
   c.add_option("--order", args.order, "How it is spread: tp=8,pp=4,dp=16, also cp, ep, vp");
-  c.add_option("--batch", args.batch, "Sequences of a step")->check(at_least_one);
-  c.add_option("--gpu", args.gpu, "Rates of its GPUs, where the fabric does not say: h100");
-  c.add_option("--rankfile", args.rankfile, "Write the order for slurm, openmpi or pytorch");
-  c.add_option("-o,--out", args.out, "File for it; - for standard output");
+  c.add_option("--batch", args.batch, "Sequences of a step")->check(at_least_one)->needs(model);
+  c.add_option("--gpu", args.gpu, "Rates of its GPUs, where the fabric does not say: h100")
+      ->needs(model);
+  CLI::Option* rankfile =
+      c.add_option("--rankfile", args.rankfile, "Write the order for slurm, openmpi or pytorch");
+  c.add_option("-o,--out", args.out, "File for it; - for standard output")->needs(rankfile);
   c.add_option("--svg", args.svg, "File: draw the fabric, hosts coloured by job");
   c.add_option("--page", args.page, "HTML file: hosts by rank and zone, the fabric by owner");
   c.add_flag("--explain", args.explain, "With --jobs: the reasons of every choice");

@@ -231,13 +231,16 @@ void add_te(Commands& commands) {
     return option;
   };
   zone(c.add_option("--flows", args.zone.flows, "CSV of flows; else those of the scenario's jobs"));
-  zone(c.add_option("--fail", args.zone.fail, "Cables and switches, comma-separated"));
+  CLI::Option* fails =
+      zone(c.add_option("--fail", args.zone.fail, "Cables and switches, comma-separated"));
   zone(c.add_flag("--split", args.zone.split, "Divide flows over two QPs where that helps"));
-  zone(c.add_flag("--only-hit", args.zone.only_hit, "After --fail, other flows keep their paths"));
+  zone(c.add_flag("--only-hit", args.zone.only_hit, "After --fail, other flows keep their paths"))
+      ->needs(fails);
   zone(c.add_option("--marks", args.zone.marks, "CSV to write the marks to"));
   zone(c.add_option("--check", args.zone.check, "CSV of marks to judge"));
   zone(c.add_option("--variant", args.zone.variant, "Variant of compare: (the first)"));
-  backbone(c.add_option("--demands", args.demands, "CSV of demands, or of measured matrices"));
+  CLI::Option* demands =
+      backbone(c.add_option("--demands", args.demands, "CSV of demands, or of measured matrices"));
   backbone(c.add_option("--at", args.at,
                         "Time of the demands or matrices; else that with the largest sum"));
   backbone(c.add_option("--objective", args.objective, "throughput or mlu"));
@@ -247,10 +250,12 @@ void add_te(Commands& commands) {
                         "Of cables that state none; several: drawn by --seed"))
       ->delimiter(',');
   backbone(c.add_option("--load", args.load, "Of the gravity model, over all capacity"))
-      ->check(CLI::Range(0.001, 100.0));
+      ->check(CLI::Range(0.001, 100.0))
+      ->excludes(demands);
   backbone(
       c.add_option("--pairs", args.pairs, "Share of the pairs with a demand, in the gravity model"))
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(0.0, 1.0))
+      ->excludes(demands);
   backbone(c.add_flag("--classes", args.classes, "Classes 1 to 4 in strict priority"));
   backbone(
       c.add_flag("--failures", args.failures, "Every cable and group of cables that share a risk"));

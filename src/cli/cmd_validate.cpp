@@ -42,13 +42,14 @@ constexpr std::size_t links_shown = 12;  // and hosts, and flows
 
 Where validate_option(const char* name) { return {name, 0, 0}; }
 
-Result<validate::RoundOptions> read_options(const model::Fabric& fabric, const ValidateArgs& args) {
+Result<validate::RoundOptions> read_options(const FabricFile& file, const ValidateArgs& args) {
+  const model::Fabric& fabric = file.fabric;
   const HostNames names(fabric);
   validate::RoundOptions out{.crossings = args.crossings,
                              .is_idle = std::vector<bool>(fabric.hosts().size(), !args.free),
                              .is_reserved = std::vector<bool>(fabric.cable_count(), false),
                              .state = {}};
-  WEFT_TRY(out.state, read_down(fabric, args.down, "--down"));
+  WEFT_TRY(out.state, read_down(fabric, args.down, "--down", file.state));
   WEFT_TRY(const auto free, names.read({args.free.value_or(""), validate_option("--free")}));
   for (const std::uint32_t host : free) out.is_idle[host] = true;
   WEFT_TRY(const auto excluded, names.read({args.exclude, validate_option("--exclude")}));
@@ -114,8 +115,9 @@ Status write_plan(const model::Fabric& fabric, const ValidateArgs& args,
                                                                : validate::Tool::nccl_tests));
 }
 
-int plan_command(const Common& common, const model::Fabric& fabric, const ValidateArgs& args) {
-  const auto options = read_options(fabric, args);
+int plan_command(const Common& common, const FabricFile& file, const ValidateArgs& args) {
+  const model::Fabric& fabric = file.fabric;
+  const auto options = read_options(file, args);
   if (!options) return report(options.error());
   auto rounds = validate::plan_rounds(fabric, *options);
   if (!rounds) return report(rounds.error());
@@ -321,10 +323,10 @@ int run_command(const Common& common, const ValidateArgs& args) {
 
 int validate_command(const Common& common, const ValidateArgs& args) {
   if (args.action == "run") return run_command(common, args);
-  const auto fabric = load_fabric(common, args.fabric);
-  if (!fabric) return report(fabric.error());
-  return args.action == "plan" ? plan_command(common, *fabric, args)
-                               : judge_command(common, *fabric, args);
+  const auto file = load_fabric_file(common, args.fabric);
+  if (!file) return report(file.error());
+  return args.action == "plan" ? plan_command(common, *file, args)
+                               : judge_command(common, file->fabric, args);
 }
 
 }  // namespace

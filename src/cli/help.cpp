@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <vector>
@@ -242,7 +243,7 @@ std::string described(const CLI::Option& option) {
   const bool is_said = what.contains("default:") || what.contains(fmt::format("({})", value)) ||
                        what.contains(" by default");
   const std::array<std::string_view, 4> nothing{"", "0", "-", "{}"};
-  if (!is_said && std::ranges::find(nothing, value) == nothing.end())
+  if (!is_said && !option.get_required() && std::ranges::find(nothing, value) == nothing.end())
     more.push_back(fmt::format("default: {}", value));
   if (const std::string limits = type_and_limits(option).second; !limits.empty())
     more.push_back(limits);
@@ -274,12 +275,34 @@ class HelpFormat : public CLI::Formatter {
   }
 };
 
-// Names of values instead of types, and defaults.
+// NaN is inside of every range, and infinity outlasts most loops.
+CLI::Validator finite() {
+  return {[](const std::string& text) {
+            double value = 0;
+            const bool is_number = CLI::detail::lexical_cast(text, value);  // else others say so
+            return is_number && !std::isfinite(value)
+                       ? fmt::format("{} is not a finite number", text)
+                       : std::string();
+          },
+          ""};
+}
+
+// "-4" would be read as 2^64 - 4.
+CLI::Validator not_negative() {
+  return {[](const std::string& text) {
+            return text.starts_with('-') ? fmt::format("{} is negative", text) : std::string();
+          },
+          ""};
+}
+
+// Names of values instead of types, defaults, and what holds for all numbers.
 void describe_options(CLI::App& command, const std::string& path) {
   command.formatter(std::make_shared<HelpFormat>());
   for (CLI::Option* option : command.get_options()) {
     if (option->get_type_size() == 0) continue;
     option->capture_default_str();
+    if (option->get_type_name().starts_with("FLOAT")) option->check(finite());
+    if (option->get_type_name().starts_with("UINT")) option->check(not_negative());
     if (!option->get_type_name().starts_with("TEXT")) continue;
     const std::string_view value = value_name(path, option->get_single_name());
     if (!value.empty()) option->type_name(std::string(value));

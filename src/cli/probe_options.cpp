@@ -43,6 +43,12 @@ void add_how(CLI::App& c, ProbeArgs& args) {
       c.add_flag("--twin", args.twin, "Run --plan on the simulated network of the fabric file");
   c.add_option("--truth", args.truth, "File for the twin's faults, as episodes")->needs(twin);
   c.add_option("--ttl-max", args.ttl_max, "Number of hops in a sweep")->check(CLI::Range(1, 32));
+  // A plan says what is probed and how often, and nothing is sent.
+  for (const char* other :
+       {"targets", "--targets", "--key", "--from", "--hash-paths", "--addresses", "--ports",
+        "--class", "--bind", "--rate", "--count", "--timeout", "--late", "--stamp-every",
+        "--metrics", "--one-way", "--sweep", "--answers", "--ttl-max"})
+    twin->excludes(c.get_option(other));
 }
 
 }  // namespace
@@ -66,7 +72,7 @@ void add_probe(Commands& commands) {
           "Distinct flows to each host over each switch on the way (4; 0 in large fabrics)")
       ->check(CLI::Range(0, 64));
   plan->add_option("--window", args.window, "Length of a window (10 s)");
-  plan->add_option("--rate-max", args.rate_max, "Maximum probes per second per NIC")
+  plan->add_option("--rate-max", args.rate_max, "Maximum probes per second of each host")
       ->check(CLI::Range(0.0, 1e7));
   plan->add_option(
       "--learned", args.learned,

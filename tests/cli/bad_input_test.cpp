@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -95,6 +96,74 @@ TEST_CASE("no command writes over a file that it is given to read") {
   // The same file read twice, and one written anew, are no harm.
   CHECK(scratch.run({"explain", "in", "--svg", "other"}).status == 0);
   CHECK(scratch.read("other").starts_with("<svg"));
+}
+
+TEST_CASE("a count is not negative") {
+  const Scratch scratch;
+  scratch.write("s.yaml", std::string(zone) + job);
+  const std::vector<std::vector<std::string>> calls{
+      {"place", "--fabric", "s.yaml", "--gpus"},
+      {"place", "--fabric", "s.yaml", "--gpus", "8", "--batch"},
+      {"run", "s.yaml", "--threads"}};
+  for (const std::vector<std::string>& call : calls) {
+    std::vector<std::string> arguments = call;
+    arguments.back() += "=-4";
+    CAPTURE(fmt::format("{}", fmt::join(arguments, " ")));
+    const Outcome outcome = scratch.run(arguments);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.err.contains(call.back()));
+    CHECK(outcome.err.contains("-4 is negative"));
+  }
+}
+
+TEST_CASE("an option that would be ignored is refused") {
+  const Scratch scratch;
+  scratch.write("s.yaml", std::string(zone) + job);
+  scratch.write("plan.jsonl", "");
+  scratch.write("d.csv", "");
+  const std::vector<std::pair<std::string, std::string>> calls{
+      {"probe --twin --fabric s.yaml --plan plan.jsonl --count 3", "--count"},
+      {"probe --twin --fabric s.yaml --plan plan.jsonl --one-way", "--one-way"},
+      {"explain s.yaml --svg f.svg --prices p.csv", "--prices"},
+      {"explain s.yaml --svg f.svg --json", "--json"},
+      {"place --fabric s.yaml --gpus 8 --gpu banana", "--gpu"},
+      {"place --fabric s.yaml --gpus 8 --batch 3", "--batch"},
+      {"place --fabric s.yaml --gpus 8 -o ranks", "--rankfile"},
+      {"te s.yaml --only-hit", "--fail"},
+      {"te w.csv --demands d.csv --load 0.5", "--load"}};
+  for (const auto& [call, option] : calls) {
+    CAPTURE(call);
+    std::vector<std::string> arguments;
+    for (const std::string_view word : split(call, ' ')) arguments.emplace_back(word);
+    const Outcome outcome = scratch.run(arguments);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.out.empty());
+    CHECK_MESSAGE(outcome.err.contains(option), outcome.err);
+  }
+}
+
+TEST_CASE("a number is finite") {
+  const Scratch scratch;
+  scratch.write("s.yaml", std::string(zone) + job);
+  const std::vector<std::vector<std::string>> calls{
+      {"scale", "s.yaml", "--capacity"},
+      {"scale", "s.yaml", "--capacity", "1", "--at"},
+      {"te", "s.yaml", "--load"},
+      {"regions", "s.yaml", "--effort"},
+      {"probe", "plan", "--fabric", "s.yaml", "--rate-max"},
+      {"forecast", "s.yaml", "--level"},
+      {"spares", "s.yaml", "--years"},
+      {"localise", "s.yaml", "--loss"}};
+  for (const std::vector<std::string>& call : calls)
+    for (const char* value : {"nan", "-nan", "inf", "-inf"}) {
+      std::vector<std::string> arguments = call;
+      arguments.back() += fmt::format("={}", value);
+      CAPTURE(fmt::format("{}", fmt::join(arguments, " ")));
+      const Outcome outcome = scratch.run(arguments);
+      CHECK(outcome.status == 2);
+      CHECK(outcome.out.empty());
+      CHECK(outcome.err.contains(call.back()));
+    }
 }
 
 TEST_CASE("every command applies --set or refuses it") {

@@ -53,6 +53,35 @@ TEST_CASE("place: errors name the conflict") {
             .contains("use a multiple of 24 GPUs"));
 }
 
+TEST_CASE("place and validate plan leave out what the file has down from the start") {
+  const Scratch scratch;
+  const auto with = [&](const char* faults) {
+    scratch.write("f.yaml", std::string(four_pods) + faults);
+    return scratch.run({"validate", "plan", "--fabric", "f.yaml", "--out", "plan.csv"});
+  };
+  const auto names = [](std::string_view text, std::string_view name) {
+    return text.contains(std::string(name) + ",") || text.contains(std::string(name) + "|") ||
+           text.contains(std::string(name) + "-");
+  };
+  CHECK(with("").status == 0);
+  CHECK(names(scratch.read("plan.csv"), "nic:8"));
+  const Outcome plan = with(
+      "faults: [{kind: host_down, host: \"host:1\"}, {kind: host_down, host: \"host:5\", at: 5 "
+      "s},\n"
+      "  {kind: link_down, link: \"nic:20--rtsw:1\"}]\n");
+  REQUIRE_MESSAGE(plan.status == 0, plan.err);
+  CHECK_FALSE(names(scratch.read("plan.csv"), "nic:8"));   // of host:1
+  CHECK_FALSE(names(scratch.read("plan.csv"), "nic:20"));  // its cable
+  CHECK(names(scratch.read("plan.csv"), "nic:40"));        // not yet
+  CHECK(scratch.run({"place", "--fabric", "f.yaml", "--gpus", "248"}).status == 0);
+  const Outcome all = scratch.run({"place", "--fabric", "f.yaml", "--gpus", "256"});
+  CHECK(all.status != 0);
+  CHECK_MESSAGE(all.err.contains("31"), all.err);
+  const Outcome named = scratch.run({"place", "--fabric", "f.yaml", "--gpus", "248", "--json"});
+  CHECK(named.out.contains("host0"));
+  CHECK_FALSE(named.out.contains("host1\""));
+}
+
 TEST_CASE("place: as many ranks as GPUs were asked for") {
   const Scratch scratch;
   scratch.write("f.yaml", four_pods);
