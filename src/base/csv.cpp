@@ -101,17 +101,21 @@ Status CsvReader::header(std::span<const std::string> required,
   std::vector<std::string> known(required.begin(), required.end());
   known.insert(known.end(), optional.begin(), optional.end());
   position_.assign(known.size(), npos);
+  std::vector<std::string> names_known = known;
+  std::erase(names_known, "");
+  const std::string hint = fmt::format("known columns: {}", fmt::join(names_known, ","));
   Errors errors;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Where at = where(starts_[i]);
     const std::string_view name = trim(names[i]);
-    const auto it = std::ranges::find(known, name);
+    const auto it = name.empty() ? known.end() : std::ranges::find(known, name);
     if (it == known.end()) {
-      errors.push_back({Errc::unknown,
-                        at,
-                        fmt::format("unknown column {}{}", quote(name), did_you_mean(name, known)),
-                        fmt::format("known columns: {}", fmt::join(known, ",")),
-                        {}});
+      errors.push_back(
+          {Errc::unknown,
+           at,
+           fmt::format("unknown column {}{}", quote(name), did_you_mean(name, names_known)),
+           hint,
+           {}});
       continue;
     }
     std::size_t& position = position_[static_cast<std::size_t>(it - known.begin())];
@@ -128,7 +132,7 @@ Status CsvReader::header(std::span<const std::string> required,
       errors.push_back({Errc::parse,
                         {file_, line_, 1},
                         fmt::format("column \"{}\" is missing", required[i]),
-                        fmt::format("known columns: {}", fmt::join(known, ",")),
+                        hint,
                         {}});
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   width_ = names.size();

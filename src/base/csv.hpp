@@ -23,7 +23,8 @@ class CsvReader {
 
   // Bounds: 1,024 cells a record. Text must be UTF-8; nothing may follow a closing quote.
   // Reads the first line: all of `required` must be there, nothing beyond both lists may be.
-  // Columns stand in any order. Blank lines and lines that start with '#' are skipped everywhere.
+  // Columns stand in any order; an optional one without a name is never there. Blank lines and
+  // lines that start with '#' are skipped everywhere.
   Status header(std::span<const std::string> required, std::span<const std::string> optional);
 
   // The next line's cells by number in (required..., optional...) order; a missing optional column

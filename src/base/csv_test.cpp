@@ -85,6 +85,8 @@ TEST_CASE("all faults of a header come at once") {
         "f.csv:1:4: unknown column \"scr\" (did you mean \"src\"?); known columns: "
         "id,src,after\nf.csv:1:8: duplicate column \"id\"; remove one of them\nf.csv:1:1: column "
         "\"src\" is missing; known columns: id,src,after");
+  CHECK(read("id,,src\n") ==
+        "f.csv:1:4: unknown column \"\"; known columns: id,src,after");  // and no nearest name
   CHECK(read("") == "f.csv:1:1: the file is empty; start it with the header line \"id,src\"");
   CHECK(read("\n# only a note\n").find("the file is empty") != std::string::npos);
 }

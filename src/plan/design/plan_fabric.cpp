@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 #include <tuple>
 
 #include "base/fields.hpp"
@@ -101,14 +103,17 @@ std::optional<TwoTier> best_two_tier(const PlanRequest& r, std::int64_t radix, s
     TwoTier t{.hosts = hosts, .down = hosts * nics};
     t.groups = ceil_div(r.nics, hosts * r.nics_per_host);
     t.leaves = t.groups * leaves;
+    if (t.groups * hosts * r.nics_per_host > model::gpu_count_max) continue;
     const std::int64_t up = ports_up(t.down, r.oversubscription);
-    const std::int64_t parallel = std::min({radix / t.leaves, parallel_max, up});
-    if (parallel == 0) continue;
-    t.spines = ceil_div(up, parallel);
-    t.uplinks = ceil_div(up, t.spines);
-    if (t.down + t.spines * t.uplinks > radix) continue;
-    if (!best || std::tuple(t.switches(), t.links()) < std::tuple(best->switches(), best->links()))
-      best = t;
+    for (std::int64_t parallel = 1; parallel <= std::min({radix / t.leaves, parallel_max, up});
+         ++parallel) {
+      t.spines = ceil_div(up, parallel);
+      t.uplinks = ceil_div(up, t.spines);
+      if (t.down + t.spines * t.uplinks > radix) continue;
+      if (!best ||
+          std::tuple(t.switches(), t.links()) < std::tuple(best->switches(), best->links()))
+        best = t;
+    }
   }
   return best;
 }
@@ -213,9 +218,18 @@ std::int64_t PlanRequest::ports(Rate each) const {
 Result<PlanRequest> parse_plan(const Token& token) {
   PlanRequest out;
   Errors errors;
-  for (const std::string_view part : split(token.text, ','))
-    if (const Status read = parse_part(trim(part), token.where, out); !read)
+  std::set<std::string_view> said;  // by the word before the number
+  for (const std::string_view part : split(token.text, ',')) {
+    const std::string_view trimmed = trim(part);
+    if (const Status read = parse_part(trimmed, token.where, out); !read)
       errors.push_back(read.error());
+    else if (!said.insert(trimmed.substr(0, trimmed.find_first_of("0123456789"))).second)
+      errors.push_back({Errc::value,
+                        token.where,
+                        fmt::format("{} is said a second time", quote(trimmed)),
+                        "say everything once",
+                        {}});
+  }
   const auto missing = [&](std::string_view what, std::string_view example) {
     if (errors.empty())
       errors.push_back({Errc::value,

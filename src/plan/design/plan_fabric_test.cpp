@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "model/formats/test_fabric.hpp"
 
@@ -51,6 +53,27 @@ void check_built(const Candidate& c, std::int64_t radix, double oversubscription
   CHECK(c.oversubscription <= oversubscription + 1e-9);
 }
 
+// The fewest switches, then links, of all fabrics of two tiers and one plane: each group of hosts
+// has so many first switches.
+std::optional<std::pair<std::int64_t, std::int64_t>> fewest(std::int64_t nics, std::int64_t radix,
+                                                            double over, std::int64_t of_host,
+                                                            std::int64_t group_leaves) {
+  std::optional<std::pair<std::int64_t, std::int64_t>> best;
+  for (std::int64_t hosts = 1; hosts <= radix; ++hosts)
+    for (std::int64_t groups = 1; groups <= radix; ++groups)
+      for (std::int64_t spines = 1; spines <= radix; ++spines)
+        for (std::int64_t uplinks = 1; uplinks <= radix; ++uplinks) {
+          const std::int64_t leaves = groups * group_leaves, up = spines * uplinks;
+          const std::int64_t down = hosts * of_host / group_leaves;
+          if (groups * hosts * of_host < nics || down + up > radix || leaves * uplinks > radix ||
+              static_cast<double>(up) * over < static_cast<double>(down) - 1e-6)
+            continue;
+          const std::pair found(leaves + spines, leaves * (down + up));
+          if (!best || found < *best) best = found;
+        }
+  return best;
+}
+
 }  // namespace
 
 TEST_CASE("what a plan counts is what the generators build") {
@@ -67,6 +90,34 @@ TEST_CASE("what a plan counts is what the generators build") {
             check_built(c, radix, over);
           }
         }
+}
+
+TEST_CASE("no fabric of two tiers has fewer switches: all of them are tried") {
+  int found = 0;
+  for (const std::int64_t radix : {8, 12, 20})
+    for (const std::int64_t of_host : {1, 2, 4})
+      for (const double over : {1.0, 1.5, 3.0})
+        for (const std::int64_t nics : {7, 16, 30, 55, 72, 96}) {
+          const std::string text = fmt::format(
+              "{} x 400G, radix {}, oversubscription {}, hosts of {}", nics, radix, over, of_host);
+          CAPTURE(text);
+          const auto request = parse_plan({text, {}});
+          REQUIRE(request.has_value());
+          const auto all = plan_fabric(*request, nullptr);
+          for (const auto& [generator, leaves] :
+               {std::pair("ai_zone", std::int64_t{1}), std::pair("rail_optimized", of_host)}) {
+            const auto best = fewest(nics, radix, over, of_host, leaves);
+            const Candidate* ours = nullptr;
+            for (std::size_t i = 0; all && i < all->size(); ++i)
+              if ((*all)[i].generator == generator) ours = &(*all)[i];
+            REQUIRE((ours != nullptr) == best.has_value());
+            if (ours == nullptr) continue;
+            CHECK(ours->switches == best->first);
+            CHECK(ours->links == best->second);
+            ++found;
+          }
+        }
+  CHECK(found > 100);
 }
 
 TEST_CASE("classical sizes: k^2 / 2 in two tiers, k^3 / 4 in three") {
@@ -119,6 +170,9 @@ TEST_CASE("15,360 NICs on two planes") {
 TEST_CASE("plans that cannot be read are refused with all reasons") {
   CHECK(plan_refusal("radix 64").contains("a number of NICs"));
   CHECK(plan_refusal("64 x 400G").contains("the radix"));
+  CHECK(plan_refusal("64 x 400G, radix 64, hosts of 8, radix 32") ==
+        "\"radix 32\" is said a second time; say everything once");
+  CHECK(plan_refusal("64 x 400G, 32 x 400G, radix 64").contains("a second time"));
   const std::string text = plan_refusal("64 x 400, radix 0, colour red, oversubscription 0.5");
   CHECK(text.contains("radix must be 1 to 4096"));
   CHECK(text.contains("\"colour red\" is not a part of a plan"));
