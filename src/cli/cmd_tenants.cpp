@@ -74,6 +74,9 @@ Result<tenants::Flow> parse_flow(const std::string& text) {
   WEFT_TRY(const IpPrefix source, parse_ip_prefix(token(0)));
   WEFT_TRY(const IpPrefix target, parse_ip_prefix(token(1)));
   WEFT_TRY(const tenants::Ports port, tenants::parse_ports(token(2)));
+  if (source.family != target.family)
+    return fail(Errc::value, {"--flow"}, "a flow has two addresses of one family",
+                "write two IPv4 or two IPv6 addresses");
   return tenants::Flow{.source = source, .target = target, .port = port};
 }
 
@@ -83,6 +86,14 @@ Result<bool> show(const Common& common, const TenantsArgs& args) {
   WEFT_TRY(const std::string tokens, tokens_of(policy, args.file));
   if (!args.flow.empty()) {
     WEFT_TRY(const tenants::Flow flow, parse_flow(args.flow));
+    const auto of_tenant = [&](const IpPrefix& address) {
+      const tenants::Party* owner = policy.owner(address);
+      return owner != nullptr && owner->is_tenant;
+    };
+    if (!of_tenant(flow.source) && !of_tenant(flow.target))
+      return fail(Errc::value, {"--flow"},
+                  "neither end is of a tenant, and no rule sees such a flow",
+                  "give the address of a tenant");
     const tenants::Judgement found = tenants::judge(policy, flow);
     if (common.json)
       fmt::print("{}\n", JsonObject()

@@ -382,7 +382,9 @@ class RecordReplay {
   }
 
   static void note(std::uint64_t count, const char* what) {
-    if (count > 0) fmt::print(stderr, "weft: note: {} {}\n", counted(count, "record"), what);
+    if (count > 0)
+      fmt::print(stderr, "weft: note: {} {} {}\n", counted(count, "record"),
+                 count == 1 ? "is" : "are", what);
   }
 
   void tell_input_counts() const {
@@ -395,9 +397,9 @@ class RecordReplay {
       duplicates += input->counts().duplicates;
       unknown_kinds += input->counts().unknown_kinds;
     }
-    note(malformed, "are malformed and were ignored");
-    note(duplicates, "are duplicates (same id) and count once");
-    note(unknown_kinds, "are of an unknown kind");
+    note(malformed, "malformed and ignored");
+    note(duplicates, "there twice (same id) and counted once");
+    note(unknown_kinds, "of an unknown kind");
   }
 
   void tell_counts(const triage::Triage::Counts& counts) const {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "plan/report/report.hpp"
@@ -327,8 +328,8 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result,
 
 void print_text(const plan::FlowsResult& result, const model::Fabric* ports_of) {
   const plan::CompletionTimes& fct = result.fct;
-  fmt::print("{} flows, {} finished, makespan {:.9f} s, digest {}\n", result.flows.size(),
-             fct.finished, result.makespan_s, result.digest);
+  fmt::print("{}, {} finished, makespan {:.9f} s, digest {}\n",
+             counted(result.flows.size(), "flow"), fct.finished, result.makespan_s, result.digest);
   fmt::print("completion time: min {}, mean {}, p50 {}, p99 {}, max {}\n\n",
              human_seconds(fct.min * 1e-6), human_seconds(fct.mean * 1e-6),
              human_seconds(fct.p50 * 1e-6), human_seconds(fct.p99 * 1e-6),

@@ -139,9 +139,6 @@ class CableListReader {
     CsvReader csv(text_, out_.file);
     std::vector<std::string> required(form->required.begin(), form->required.end());
     std::vector<std::string> optional(form->optional.begin(), form->optional.end());
-    // A name that no header has keeps the numbers of the columns.
-    for (std::size_t i = 0; i < optional.size(); ++i)
-      if (optional[i].empty()) optional[i] = fmt::format("\n{}", i);
     optional.insert(optional.end(), form->unused.begin(), form->unused.end());
     WEFT_TRY_STATUS(csv.header(required, optional));
     while (errors_.size() < errors_max && csv.next()) read_row(csv);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/csv.hpp"
@@ -20,7 +22,11 @@ class TransferReader {
   void read(const CsvReader& csv) {
     const std::size_t before = errors_.size();
     Transfer out{.id = std::string(csv.cell(0).text), .to = {}, .pauses = {}};
-    if (out.id.empty()) keep(Errc::parse, csv.cell(0).where, "a transfer without id", "name it");
+    if (out.id.empty())
+      keep(Errc::parse, csv.cell(0).where, "a transfer without id", "name it");
+    else if (!ids_.insert(out.id).second)
+      keep(Errc::value, csv.cell(0).where, fmt::format("transfer {} is there twice", quote(out.id)),
+           "give each transfer an id of its own");
     const auto from = take(names_.find(csv.cell(1).text, csv.cell(1).where));
     out.from = from.value_or(0);
     for (const std::string_view name : split(csv.cell(2).text, ';'))
@@ -116,6 +122,7 @@ class TransferReader {
   const SiteNames names_;
   const Slots slots_;
   std::vector<Transfer> transfers_;
+  std::set<std::string> ids_;
   Errors errors_;
 };
 

@@ -19,6 +19,13 @@ namespace {
 
 constexpr std::size_t unfinished_shown = 20;
 
+double makespan_s(const std::vector<FlowSpan>& flows) {
+  double us = 0;
+  for (const FlowSpan& flow : flows)
+    if (flow.finished()) us = std::max(us, flow.end_us);
+  return us / 1e6;
+}
+
 // The ids of the flows that run as packets: all of a set, or those at `place` in it.
 struct RunningIds {
   const model::FlowIds& ids;
@@ -287,8 +294,7 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, Beginning beginning,
   set_times(engine::packet::flow_times(run.messages, flow_count, parts), out.flows);
   run.messages = {};
   add_statistics(out);
-  for (const FlowSpan& flow : out.flows)
-    if (flow.finished()) out.makespan_s = std::max(out.makespan_s, flow.end_us / 1e6);
+  out.makespan_s = makespan_s(out.flows);
   engine::packet::PacketTotals totals(setup.fabric);
   totals.add(run, 0);
   out.packet = totals.outcome(setup.packet.options.transport);
@@ -315,8 +321,7 @@ Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup
   if (handover.rest.flows.empty()) {
     FlowsResult out{.flows = std::move(handover.spans), .digest = "-"};
     add_statistics(out);
-    for (const FlowSpan& flow : out.flows)
-      out.makespan_s = std::max(out.makespan_s, flow.end_us / 1e6);
+    out.makespan_s = makespan_s(out.flows);
     return out;
   }
   for (Watched& w : watched) {

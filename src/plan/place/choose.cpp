@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "base/plural.hpp"
 
 namespace weft::plan::place {
 namespace {
@@ -44,8 +45,8 @@ class ZoneChooser {
     if (!best) return false;
     out_.zones.push_back({*best, hosts_});
     out_.why.push_back(
-        fmt::format("zones: {} of {} can hold {} hosts; {} has {} free, {}", fitting,
-                    free_.zone_count(), hosts_, free_.zone_name(*best), free_.free_in_zone(*best),
+        fmt::format("zones: {} of {} can hold {}; {} has {} free, {}", fitting, free_.zone_count(),
+                    counted(hosts_, "host"), free_.zone_name(*best), free_.free_in_zone(*best),
                     *best == tightest ? "the fewest" : "and no rack has to be split"));
     return true;
   }
@@ -164,14 +165,14 @@ class Spreader {
       zones = {*std::ranges::min_element(fitting, {},
                                          [&](std::uint32_t z) { return free_.free_in_zone(z); })};
       out.why.push_back(
-          fmt::format("zones: {} of {} can hold {} hosts spread; {} has the fewest free, {}",
-                      fitting.size(), free_.zone_count(), request_.hosts, free_.zone_name(zones[0]),
-                      free_.free_in_zone(zones[0])));
+          fmt::format("zones: {} of {} can hold {} spread; {} has the fewest free, {}",
+                      fitting.size(), free_.zone_count(), counted(request_.hosts, "host"),
+                      free_.zone_name(zones[0]), free_.free_in_zone(zones[0])));
     } else {
       if (request_.within != Within::anywhere || usable(all) < request_.hosts) return refuse(all);
       zones = grown(std::move(all));
-      out.why.push_back(fmt::format("zones: none can hold {} hosts spread; {} are needed",
-                                    request_.hosts, zones.size()));
+      out.why.push_back(fmt::format("zones: none can hold {} spread; {} are needed",
+                                    counted(request_.hosts, "host"), zones.size()));
     }
     take(zones, out);
     return out;

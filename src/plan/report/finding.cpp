@@ -107,8 +107,10 @@ std::string training_sentence(const JobOutcome& job) {
 }
 
 std::string collective_sentence(const JobOutcome& job) {
-  return fmt::format("{}: {} of {}, {:.2f} times the least that its links allow", job.name, job.op,
-                     human_seconds(job.time_mean_s), job.ratio);
+  const std::string time =
+      fmt::format("{}: {} of {}", job.name, job.op, human_seconds(job.time_mean_s));
+  if (!std::isfinite(job.ratio)) return time;  // nothing was sent
+  return time + fmt::format(", {:.2f} times the least that its links allow", job.ratio);
 }
 
 }  // namespace
