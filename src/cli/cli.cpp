@@ -300,10 +300,8 @@ Result<FabricFile> load_fabric_file(const Common& common, const std::string& pat
   WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
   WEFT_TRY(const model::ScenarioFile file, model::load_scenario(path, options));
   WEFT_TRY(plan::Setup setup, plan::read_setup(file.variants.front()));
-  FabricFile out{std::move(setup.fabric), {}};
-  for (const engine::StateChange& change : setup.changes)
-    if (change.at.ps <= 0) out.state = change.state;
-  return out;
+  model::State state = setup.state_at_start();
+  return FabricFile{std::move(setup.fabric), std::move(state)};
 }
 
 Result<model::Fabric> load_fabric(const Common& common, const std::string& path) {

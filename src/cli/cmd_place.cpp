@@ -7,7 +7,10 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
@@ -60,14 +63,23 @@ struct Ground {
 Where option(const char* name) { return {name, 0, 0}; }
 
 // Free hosts that the file's faults have down from the start.
-void take_down(Ground& ground, const model::State& state) {
+void take_down(Ground& ground, const model::State& state, const Common& common) {
+  constexpr std::size_t shown = 8;
   std::vector<std::uint32_t> down;
   for (std::uint32_t host = 0; host < ground.free.host_count(); ++host)
     if (ground.free.is_free(host) &&
         state.node(ground.fabric.hosts()[host]).health == model::Health::down)
       down.push_back(host);
   for (const std::uint32_t host : down) ground.free.take(host);
-  if (!down.empty()) ground.set_owner("down", down);
+  if (down.empty()) return;
+  ground.set_owner("down", down);
+  std::vector<std::string> names;
+  for (const std::uint32_t host : down | std::views::take(shown))
+    names.push_back(ground.names.name(host));
+  if (!common.quiet)
+    fmt::print(stderr, "weft: note: {} down from the start by the file's faults: {}{}\n",
+               counted(down.size(), "host"), fmt::join(names, ", "),
+               down.size() > shown ? ", ..." : "");
 }
 
 // Running jobs, as "host[0-3]" or "NAME=host[0-3]"; no two on one host.
@@ -408,7 +420,7 @@ Status place_command(const Common& common, const PlaceArgs& args) {
         fmt::format("{} GPUs requested, but the fabric has {}", args.gpus, fabric.gpus().size()),
         "request fewer");
   WEFT_TRY_STATUS(read_free(ground, args));
-  take_down(ground, file.state);
+  take_down(ground, file.state, common);
   WEFT_TRY_STATUS(read_constraints(ground, args));
   return args.jobs.empty() ? place_one(ground, common, args) : place_list(ground, common, args);
 }

@@ -53,13 +53,14 @@ std::string json_of(const tenants::Policy& policy) {
   return JsonObject().add("pairs", pairs).text() + "\n";
 }
 
-// Lines for --tokens of weft serve and weft autoscale, as these read them.
+// Lines for --tokens of weft serve and weft autoscale, as these read them; none without identities.
 Result<std::string> tokens_of(const tenants::Policy& policy, const std::string& file) {
   std::string out;
   for (const tenants::Party& party : policy.parties)
     for (const tenants::Identity& identity : party.identities)
       out += fmt::format("{} {} svid tenant={}\n", identity.spiffe_id,
                          fmt::join(identity.roles, ","), party.name);
+  if (out.empty()) return out;
   if (auto read = serve::Tokens::parse(out, file + ", identities"); !read)
     return std::unexpected(std::move(read).error());
   return out;
@@ -84,6 +85,9 @@ Result<bool> show(const Common& common, const TenantsArgs& args) {
   WEFT_TRY(const Config yaml, load_yaml(args.file));
   WEFT_TRY(const tenants::Policy policy, tenants::read_policy(yaml));
   WEFT_TRY(const std::string tokens, tokens_of(policy, args.file));
+  if (args.to == "tokens" && tokens.empty())
+    return fail(Errc::infeasible, {args.file, 0, 0}, "no tenant has identities",
+                "add identities: [{id, roles}] to a tenant");
   if (!args.flow.empty()) {
     WEFT_TRY(const tenants::Flow flow, parse_flow(args.flow));
     const auto of_tenant = [&](const IpPrefix& address) {

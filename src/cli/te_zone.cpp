@@ -42,11 +42,6 @@ struct ZoneWork {
   double unit = 0;  // bytes per second of a weight of 1 on the fastest uplink; 0: plain weights
 };
 
-model::State state_at_start(const plan::Setup& setup) {
-  const bool has = !setup.changes.empty() && setup.changes.front().at.ps <= 0;
-  return has ? setup.changes.front().state : model::State{};
-}
-
 Result<ZoneWork> load_work(const Common& common, const ZoneTeArgs& args) {
   WEFT_TRY(const model::LoadOptions options, common.load_options());
   WEFT_TRY(const model::ScenarioFile file, model::load_scenario(args.scenario, options));
@@ -70,7 +65,7 @@ Result<ZoneWork> load_work(const Common& common, const ZoneTeArgs& args) {
     for (const model::LinkId up : zone.up)
       if (up.valid()) unit = std::max(unit, fabric.rate(up).bytes_per_s());
   }
-  const model::State healthy = state_at_start(*setup);
+  const model::State healthy = setup->state_at_start();
   WEFT_TRY(model::State failed, read_down(fabric, args.fail, "--fail", healthy));
   WEFT_TRY(route::Router hashing,
            route::Router::create(fabric, {.hash = setup->routing.hash}, scenario->seed));

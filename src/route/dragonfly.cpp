@@ -181,6 +181,7 @@ class Dragonfly : public Scheme {
         out.insert(out.end(), detour_.begin(), detour_.end());
       }
     }
+    if (!parts_.counts) return true;
     for (std::size_t i = start; i < out.size(); ++i) ++queue_[out[i].link];
     return true;
   }

@@ -94,6 +94,14 @@ TEST_CASE("dragonfly: UGAL goes minimally when idle and detours when the one cab
     Router router = make_router(fabric, {.scheme = scheme});
     CHECK(shape_of(fabric, path_of(router, {fabric.nics()[0], fabric.nics()[8]})).globals == 1);
   }
+  // Whoever asks how long a path takes sends nothing over it.
+  for (const std::string scheme : {"ugal", "ugal_g"}) {
+    Router asked = make_router(fabric, {.scheme = scheme});
+    const double latency = asked.present_latency_s(fabric.gpus()[0], fabric.gpus()[8]);
+    for (int i = 0; i < 100; ++i)
+      CHECK(asked.present_latency_s(fabric.gpus()[0], fabric.gpus()[8]) == latency);
+    CHECK(shape_of(fabric, path_of(asked, {fabric.nics()[0], fabric.nics()[8]})).globals == 1);
+  }
   const int minimal = fullest_global(fabric, "minimal");
   const int valiant = fullest_global(fabric, "valiant");
   CHECK(minimal == 512);  // all streams

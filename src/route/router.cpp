@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -179,6 +180,8 @@ class Router::Impl {
   }
 
   Duration latency(NodeId src, NodeId dst);
+  double path_latency_s(NodeId src, NodeId dst, std::span<const Hop> path);
+  double present_latency_s(NodeId src, NodeId dst);
   Status check_connected(NodeId src, NodeId dst);
 
   const Fabric& fabric_;
@@ -258,6 +261,7 @@ class Router::Impl {
     return host_paths_.append_between(from, to, host_paths_.medium_between(from, to), out);
   }
   Duration network_latency(NodeId src, NodeId dst);
+  Duration host_latency(NodeId src, NodeId dst, const Ends& ends);
   std::vector<NodeId> relays_of(NodeId end) const;
   bool find_ends(NodeId src, NodeId dst, Ends& ends) const;
   bool meet_at_doors(NodeId src, NodeId dst, Ends& ends) const;
@@ -271,6 +275,7 @@ class Router::Impl {
     std::uint32_t network = Domains::no_domain;  // of the NIC
   };
   std::vector<Door> doors_;  // by GPU index
+  std::vector<Hop> asked_;   // scratch
 };
 
 void Router::Impl::note_doors() {
@@ -398,15 +403,53 @@ Duration Router::Impl::latency(NodeId src, NodeId dst) {
     return host_paths_.latency(src, dst);
   Ends ends;
   if (!find_ends(src, dst, ends)) return duration_max;
-  Duration sum = network_latency(ends.src_nic, ends.dst_nic);
-  const auto add = [&](Duration part) {
-    sum = sum == duration_max || part == duration_max ? duration_max : sum + part;
-  };
-  add(host_paths_.latency(src, ends.src_relay));
-  add(host_paths_.latency(ends.src_relay, ends.src_nic));
-  add(host_paths_.latency(ends.dst_nic, ends.dst_relay));
-  add(host_paths_.latency(ends.dst_relay, dst));
+  const Duration network = network_latency(ends.src_nic, ends.dst_nic);
+  const Duration hosts = host_latency(src, dst, ends);
+  return network == duration_max || hosts == duration_max ? duration_max : network + hosts;
+}
+
+// Inside the hosts of both ends, of ends that meet over the network.
+Duration Router::Impl::host_latency(NodeId src, NodeId dst, const Ends& ends) {
+  Duration sum;
+  for (const auto& [from, to] :
+       {std::pair(src, ends.src_relay), std::pair(ends.src_relay, ends.src_nic),
+        std::pair(ends.dst_nic, ends.dst_relay), std::pair(ends.dst_relay, dst)}) {
+    const Duration part = host_paths_.latency(from, to);
+    if (part == duration_max) return duration_max;
+    sum = sum + part;
+  }
   return sum;
+}
+
+double Router::Impl::path_latency_s(NodeId src, NodeId dst, std::span<const Hop> path) {
+  if (src == dst) return 0;
+  Duration hosts{};
+  Ends ends;
+  if (is_gpu(src) && is_gpu(dst) && host_paths_.medium_between(src, dst) != Medium::none)
+    hosts = host_paths_.latency(src, dst);
+  else if (meet_at_doors(src, dst, ends) || find_ends(src, dst, ends))
+    hosts = host_latency(src, dst, ends);
+  const auto is_outside = [&](NodeId node) {
+    return fabric_.is_switch(node) || fabric_.kind(node) == model::NodeKind::nic;
+  };
+  double sum_ps = hosts == duration_max ? 0 : static_cast<double>(hosts.ps);
+  for (const Hop& hop : path) {
+    const std::span<const LinkId> links = pools_.members(hop.link);
+    if (!is_outside(fabric_.from(links.front())) || !is_outside(fabric_.to(links.front())))
+      continue;
+    Duration longest;
+    for (const LinkId link : links) longest = std::max(longest, fabric_.latency(link));
+    sum_ps += hop.share * static_cast<double>(longest.ps);
+  }
+  return Duration{std::llround(sum_ps)}.seconds();
+}
+
+double Router::Impl::present_latency_s(NodeId src, NodeId dst) {
+  asked_.clear();
+  parts_.counts = false;
+  const bool found = append_gpu_path(src, dst, 0, 0, asked_);
+  parts_.counts = true;
+  return found ? path_latency_s(src, dst, asked_) : 0;
 }
 
 Duration Router::Impl::network_latency(NodeId src, NodeId dst) {
@@ -511,6 +554,12 @@ void Router::append_candidate_paths(NodeId src, NodeId dst, std::uint32_t qp, st
   impl_->append_candidate_paths(src, dst, qp, count, minimal, detours);
 }
 Duration Router::latency(NodeId src, NodeId dst) { return impl_->latency(src, dst); }
+double Router::path_latency_s(NodeId src, NodeId dst, std::span<const Hop> path) {
+  return impl_->path_latency_s(src, dst, path);
+}
+double Router::present_latency_s(NodeId src, NodeId dst) {
+  return impl_->present_latency_s(src, dst);
+}
 Status Router::check_connected(NodeId src, NodeId dst) { return impl_->check_connected(src, dst); }
 
 std::size_t Router::resource_count() const { return impl_->pools_.resource_count(); }

@@ -190,6 +190,13 @@ class Router {
   // Latency of the way append_gpu_path takes between GPUs, NICs or switches, on the first of its
   // shortest paths in link order; duration_max when there is none.
   Duration latency(NodeId src, NodeId dst);
+  // Seconds that a path takes which append_path or append_gpu_path gave for these ends, not scaled:
+  // between hosts the sum over its hops, by their shares where it spreads over several paths, and a
+  // pool by its longest link; inside hosts the way of latency(), which has links that paths omit.
+  double path_latency_s(NodeId src, NodeId dst, std::span<const Hop> path);
+  // That of the path that append_gpu_path would give the first QP; 0 where there is none. Asking
+  // for it puts no load on it (ugal).
+  double present_latency_s(NodeId src, NodeId dst);
 
   // For messages: Errc::infeasible "gpu:3 and gpu:99 are not connected: ..." with the reason, when
   // append_gpu_path would return false.

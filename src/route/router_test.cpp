@@ -334,6 +334,30 @@ TEST_CASE("via: the path passes the switches named, by shortest ways between the
   }
 }
 
+TEST_CASE("a path takes the latency of its own links, and of the ways inside both hosts") {
+  const Fabric fabric = make_fabric(
+      "{rate: 400 Gbps, latency: 1 us, nodes: [{role: host, count: 2}, "
+      "{role: gpu, count: 2, host: \"host:0..1\"}, {role: nic, count: 2, host: \"host:0..1\"}, "
+      "{role: rtsw, count: 2}, {role: ctsw, count: 2}], "
+      "links: [{pairs: \"gpu:0..1--nic:0..1\", latency: 20 us, rate: 512 Gbps}, "
+      "{pairs: \"nic:0..1--rtsw:0..1\"}, \"rtsw:0..1--ctsw:0\", "
+      "{link: \"rtsw:0..1--ctsw:1\", latency: 50 us}]}");
+  const NodeId a = fabric.gpus()[0], b = fabric.gpus()[1];
+  constexpr double near = 44e-6, far = 142e-6;
+  for (const std::string scheme : {"ecmp", "e_ecmp", "spray", "optimal"}) {
+    CAPTURE(scheme);
+    Router router = make_router(fabric, {.scheme = scheme});
+    std::vector<Hop> path;
+    REQUIRE(router.append_gpu_path(a, b, 0, 0, path));
+    const double latency = router.path_latency_s(a, b, path);
+    CHECK(router.present_latency_s(a, b) == latency);
+    if (scheme == "spray") CHECK(latency == approx((near + far) / 2));
+    if (scheme.contains("ecmp")) CHECK((latency == approx(near) || latency == approx(far)));
+    CHECK(router.latency(a, b).seconds() == approx(near));
+    CHECK(router.present_latency_s(a, a) == 0);
+  }
+}
+
 TEST_CASE("via with a choice between its switches hashes it") {
   const Fabric fabric = make_fabric("{generator: ai_zone, racks: 4, spines: 4}");
   Router router = make_router(fabric, {.scheme = "e_ecmp", .qps = 256});

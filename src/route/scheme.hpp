@@ -69,6 +69,7 @@ struct Parts {
   NextHops& next_hops;
   Pools& pools;
   Hasher hasher;
+  bool counts = true;  // whether a path that is asked for is going to carry the stream
 };
 
 class Scheme {

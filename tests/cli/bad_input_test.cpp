@@ -142,6 +142,24 @@ TEST_CASE("an option that would be ignored is refused") {
   }
 }
 
+TEST_CASE("a flow between tenants has one family, and an end that is a tenant's") {
+  const Scratch scratch;
+  scratch.write(
+      "t.yaml",
+      "tenants: [{name: shop, addresses: [10.20.0.0/24], interfaces: [\"tap-shop-*\"]}]\n");
+  const auto error = [&](const char* flow) {
+    const Outcome outcome = scratch.run({"tenants", "t.yaml", "--flow", flow});
+    CHECK(outcome.status == 2);
+    CHECK(outcome.out.empty());
+    return outcome.err;
+  };
+  CHECK(error("10.20.0.5,fd00::1,443/tcp").contains("two addresses of one family"));
+  CHECK(error("8.8.8.8,9.9.9.9,22/tcp").contains("neither end is of a tenant"));
+  CHECK(scratch.run({"tenants", "t.yaml", "--flow", "10.20.0.5,10.20.0.6,443/tcp"}).status == 0);
+  CHECK(scratch.run({"tenants", "t.yaml", "--to", "tokens"})
+            .err.contains("no tenant has identities"));
+}
+
 TEST_CASE("a number is finite") {
   const Scratch scratch;
   scratch.write("s.yaml", std::string(zone) + job);

@@ -76,6 +76,7 @@ TEST_CASE("place and validate plan leave out what the file has down from the sta
   CHECK(scratch.run({"place", "--fabric", "f.yaml", "--gpus", "248"}).status == 0);
   const Outcome all = scratch.run({"place", "--fabric", "f.yaml", "--gpus", "256"});
   CHECK(all.status != 0);
+  CHECK(all.err.contains("1 host down from the start by the file's faults: host1"));
   CHECK_MESSAGE(all.err.contains("31"), all.err);
   const Outcome named = scratch.run({"place", "--fabric", "f.yaml", "--gpus", "248", "--json"});
   CHECK(named.out.contains("host0"));

@@ -45,6 +45,18 @@ double mean_s(const json& report, const char* variant, const char* job) {
 
 }  // namespace
 
+TEST_CASE("a collective of no bytes takes no times the least") {
+  const Scratch scratch;
+  scratch.write("s.yaml",
+                "fabric: {generator: ai_zone, racks: 2, latency: 0 s}\n"
+                "collectives: {cost: line_rate}\n"
+                "jobs: [{name: a, collective: all_reduce, gpus: 8, bytes: 0 B}]\n");
+  const Outcome outcome = scratch.run({"run", "s.yaml"});
+  CHECK_MESSAGE(outcome.status == 0, outcome.err);
+  CHECK_MESSAGE(!outcome.out.contains("nan"), outcome.out);
+  CHECK(outcome.out.contains("a: all_reduce of 0 ns."));
+}
+
 TEST_CASE("variants with their jobs, tiers and digests; faults in mid-run cost time") {
   const Scratch scratch;
   scratch.write("s.yaml", scenario);

@@ -117,7 +117,7 @@ TEST_CASE("te of a zone: a failure is predicted as a run of the fluid engine fin
   }
 }
 
-TEST_CASE("te of a zone: hashing costs what it costs a run") {
+TEST_CASE("te of a zone: hashing costs what it costs a run with one QP") {
   const Scratch scratch;
   scratch.write(
       "z.yaml",
@@ -160,6 +160,7 @@ TEST_CASE("te of a zone: the flows of jobs, and errors") {
   scratch.write("w.csv", "src,dst,capacity\nA,B,1 Gbps\n");
   CHECK(error({"w.csv", "--fail", "A"}).contains("--fail: this option is for a zone"));
   CHECK(error({"z.yaml", "--fail", "ctsw:9"}).contains("there are 4 ctsw"));
+  CHECK(error({"z.yaml", "--fail", "host:0"}).contains("\"host:0\" is not a switch"));
   scratch.write("bad.csv", "src,dst\nnic:0,nic:99\n");
   CHECK(error({"z.yaml", "--flows", "bad.csv"}).contains("bad.csv:2:7"));
   scratch.write("none.yaml",

@@ -144,7 +144,7 @@ double FrontEndRun::alone_s(Batch& batch) {
   if (batch.alone_s >= 0) return batch.alone_s;
   double latency_s = 0;
   for (const model::StorageFlow& flow : batch.flows)
-    latency_s = std::max(latency_s, edge_latency_s(flow.from, flow.to, network_.router()));
+    latency_s = std::max(latency_s, network_.router().present_latency_s(flow.from, flow.to));
   return batch.alone_s = model::storage_seconds_min(network_.fabric(), batch.flows) + latency_s;
 }
 

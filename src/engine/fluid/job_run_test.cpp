@@ -365,6 +365,24 @@ TEST_CASE("a job is stalled since its last path went, whatever else changes afte
                   .standstill.has_value());
 }
 
+TEST_CASE("a state that changes before the first byte finds the pools that were asked for") {
+  const Fabric fabric = make_fabric(
+      "{generator: ai_zone, racks: 16, hosts_per_rack: 2, gpus_per_host: 8, spines: 16, "
+      "latency: 10 us}");
+  Case c{fabric,
+         {.op = Op::all_reduce,
+          .algorithm = "ring",
+          .ranks = all_gpus(fabric),
+          .bytes = 64e6,
+          .channels = 1},
+         faults_of(fabric, "[{kind: switch_down, switch: \"ctsw:1\", at: 2 us}]"),
+         {},
+         "optimal"};
+  const double late = run_coupled(c).iteration_s[0];
+  c.changes = faults_of(fabric, "[{kind: switch_down, switch: \"ctsw:1\"}]");
+  CHECK(late == approx(run_coupled(c).iteration_s[0]).epsilon(1e-6));
+}
+
 TEST_CASE("the completion histogram is good to 1 %") {
   TimeHistogram histogram;
   for (int i = 1; i <= 1000; ++i) histogram.add(i * 1e-6);

@@ -213,7 +213,7 @@ double Network::latency_alone_s(const Route& route) {
   for (std::uint32_t s = 0; s < part.streams; ++s) {
     raw_.clear();
     if (!append_stream(part, s, route.via, raw_)) return 0;
-    out = std::max(out, path_latency_s(raw_, router_));
+    out = std::max(out, router_.path_latency_s(part.from, part.to, raw_));
   }
   return out;
 }
@@ -264,7 +264,7 @@ void Network::append_part(const Part& part, std::span<const NodeId> via, bool is
     reachable_ = append_stream(part, s, via, raw_);
     double latency_s = 0;
     if (is_measured || lossy_state_ != nullptr)
-      latency_s = path_latency_s(std::span(raw_).subspan(before), router_);
+      latency_s = router_.path_latency_s(part.from, part.to, std::span(raw_).subspan(before));
     if (is_measured) first_latency_s_ = std::max(first_latency_s_, latency_s);
     const double scale = part.weight * (shares.empty() ? 1.0 / part.streams : shares[s]);
     if (scale != 1)
@@ -360,6 +360,7 @@ void Network::apply_change(std::size_t index) {
     for (Route& route : routes_) route.latency_s = -1;
     return;
   }
+  add_new_pools();
   for (const LinkId id : ids<LinkId>(router_.resource_count()))
     simulation_.set_capacity(id, router_.capacity(id));
   for (std::uint32_t id = 0; id < transfers_.size(); ++id)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "engine/fluid/simulation.hpp"
 #include "engine/fluid/stage.hpp"
 
 namespace weft::engine::fluid {
@@ -29,10 +30,12 @@ void ServingPlayer::wake() {
 }
 
 void ServingPlayer::on_timer() {
-  if (timer_ == workload::never || timer_.seconds() > network_->now()) return;
+  // A timer may fire with another that is not later by more than this share.
+  const double due = network_->now() * (1 + Simulation::together);
+  if (timer_ == workload::never || timer_.seconds() > due) return;
   timer_ = workload::never;
   // Seconds of the network are rounded: the cluster's own time counts.
-  while (cluster_.next() != workload::never && cluster_.next().seconds() <= network_->now()) {
+  while (cluster_.next() != workload::never && cluster_.next().seconds() <= due) {
     now_ = cluster_.next();
     cluster_.step();
     for (const auto& transfer : cluster_.take_transfers()) send(transfer);

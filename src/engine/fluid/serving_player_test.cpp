@@ -110,6 +110,17 @@ TEST_CASE("transfers share links max-min, with each other and with a job beside 
   CHECK(shared.jobs[0].iteration_s[0] == approx(1 + alone).epsilon(1e-4));
 }
 
+TEST_CASE("every request ends, however its steps and transfers fall together") {
+  Bench bench;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    auto requests =
+        workload::poisson_requests({.per_second = 1, .count = 3, .seed = seed}).requests;
+    for (InferenceRequest& one : requests) one.input = 256, one.output = 4;
+    CHECK(bench.run(requests).serving[0].run.ended == 3);
+  }
+}
+
 TEST_CASE("a dead way: requests wait for it, and a way that stays dead is named") {
   Bench bench;
   const std::vector<InferenceRequest> one{{.arrival = {}, .input = 1000, .output = 2}};

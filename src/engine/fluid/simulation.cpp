@@ -12,7 +12,6 @@ namespace weft::engine::fluid {
 namespace {
 
 constexpr double same_rate = 1e-9;           // rates closer than this share are one
-constexpr double together = 1e-11;           // events closer than this share of the time are one
 constexpr std::size_t shared_hops_max = 16;  // of flows that may be one bundle
 
 }  // namespace

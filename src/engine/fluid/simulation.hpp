@@ -47,6 +47,9 @@ class Simulation {
     bool limits = false;
   };
 
+  // Events closer than this share of the time are one.
+  static constexpr double together = 1e-11;
+
   Simulation(std::span<const double> capacity, const Options& options);
 
   double now() const { return now_; }

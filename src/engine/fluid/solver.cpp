@@ -208,6 +208,7 @@ void Solver::change_cap(std::uint32_t entity) {
 }
 
 void Solver::set_capacity(LinkId resource, double capacity) {
+  WEFT_CHECK(resource.index() < resource_count());
   WEFT_CHECK(capacity >= 0);
   const std::uint32_t at = resource.value;
   if (resources_[at].capacity == capacity) return;

@@ -1,7 +1,6 @@
 #include "engine/jobs/stage_cost.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "engine/jobs/host_load.hpp"
@@ -45,28 +44,18 @@ bool append_cable(NodeId from, NodeId to, const Router& router, std::vector<rout
   return true;
 }
 
-double path_latency_s(std::span<const route::Hop> path, const Router& router) {
-  double sum_ps = 0;
-  for (const route::Hop& hop : path) {
-    Duration longest{};
-    for (const model::LinkId link : router.members(hop.link))
-      longest = std::max(longest, router.fabric().latency(link));
-    sum_ps += hop.share * static_cast<double>(longest.ps);
-  }
-  return Duration{std::llround(sum_ps)}.seconds();
-}
-
-double edge_latency_s(NodeId from, NodeId to, Router& router) {
-  std::vector<route::Hop> path;
-  const bool found = is_cable(router.fabric(), from, to)
-                         ? append_cable(from, to, router, path)
-                         : router.append_gpu_path(from, to, 0, 0, path);
-  return found ? path_latency_s(path, router) : 0;
-}
-
 namespace {
 
-double shortest_latency_s(NodeId from, NodeId to, Router& router) {
+double edge_latency_s(NodeId from, NodeId to, Router& router, PathChoice paths) {
+  std::vector<route::Hop> cables;
+  if (is_cable(router.fabric(), from, to)) {
+    double sum = 0;
+    if (append_cable(from, to, router, cables))
+      for (const route::Hop& hop : cables)
+        sum += hop.share * router.fabric().latency(hop.link).seconds();
+    return sum;
+  }
+  if (paths == PathChoice::present) return router.present_latency_s(from, to);
   const Duration latency = router.latency(from, to);
   return latency == duration_max ? 0 : latency.seconds();
 }
@@ -84,9 +73,7 @@ StageLatency::StageLatency(const workload::Stage& stage, Router& router, PathCho
     double sum = 0, most = 0;
     std::size_t count = 0;
     for (const workload::Edge& edge : edges) {
-      const double latency = paths == PathChoice::present
-                                 ? edge_latency_s(edge.from, edge.to, router)
-                                 : shortest_latency_s(edge.from, edge.to, router);
+      const double latency = edge_latency_s(edge.from, edge.to, router, paths);
       if (is_inside(edge)) {
         inside_s_ = std::max(inside_s_, latency);
         continue;

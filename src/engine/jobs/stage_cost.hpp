@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/units.hpp"
@@ -15,12 +14,6 @@
 namespace weft::engine {
 
 using route::Router;
-
-// Of a path as the router gives it, at whole size: the sum over its hops; where it spreads over
-// several, the mean by their shares. A pool counts with its longest link.
-double path_latency_s(std::span<const route::Hop> path, const Router& router);
-// Of the present path between two ends, that of the first QP; 0 where there is none.
-double edge_latency_s(NodeId from, NodeId to, Router& router);
 
 // Two switches, or a GPU and its NVSwitch: neighbours that no router is asked about.
 bool is_cable(const Fabric& fabric, NodeId from, NodeId to);

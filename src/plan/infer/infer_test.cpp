@@ -110,6 +110,24 @@ TEST_CASE("AllReduce has the fabric's latency, the transport's overhead, the lib
                                        "factor: 0.5}]\n") ==
         approx(-turns * bytes / 2 / 50e9).epsilon(1e-6));
   CHECK(ttft("0 s", "") > none + turns * 5e-6);  // NCCL costs more than its bytes
+  // What fails later is no matter to calls that are priced by the start.
+  for (const char* later : {"{kind: switch_degraded, switch: \"rtsw:1\", factor: 0.1, at: 10 ms}",
+                            "{kind: switch_down, switch: \"ctsw:0\", at: 1 s}"})
+    CHECK(ttft("0 s", line_rate + fmt::format("faults: [{}]\n", later)) == none);
+}
+
+TEST_CASE("stages of a replica: a slow NIC slows what they send on") {
+  const auto ttft = [](const char* faults) {
+    return report_of(fmt::format("fabric: {{generator: ai_zone, racks: 2, hosts_per_rack: 1, "
+                                 "gpus_per_host: 1, spines: 1, latency: 0 s}}\nfaults: [{}]\n",
+                                 faults) +
+                     one_request("  parallel: {pp: 2}\n"))
+        .latencies[0]
+        .ours.mean;
+  };
+  const double bytes = 256.0 * 4096 * 2;
+  CHECK(ttft("{kind: link_degraded, link: \"nic:0--rtsw:0\", factor: 0.01}") - ttft("") ==
+        approx(99 * bytes / 50e9).epsilon(1e-6));
 }
 
 TEST_CASE("KV caches over the fabric: every rank's share through its NIC, and contention") {
@@ -267,6 +285,12 @@ TEST_CASE("a replica on what is down, or cut off, is an error") {
 }
 
 TEST_CASE("where no request ends, nothing is made up") {
+  // Three in a row of prefill and decode end, each.
+  CHECK(report_of("fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, "
+                  "spines: 1}\ninference:\n  model: llama3-8b\n  gpu: h100\n"
+                  "  replicas: {prefill: 1, decode: 1}\n"
+                  "  requests: {poisson: {rate: 1, count: 3, input: 256, output: 4}}\n")
+            .unfinished == 0);
   const InferReport out = report_of(
       "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 1}\n"
       "inference:\n  model: llama3-8b\n  gpu: h100\n  replicas: {prefill: 1, decode: 1}\n"

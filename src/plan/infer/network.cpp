@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/jobs/stage_cost.hpp"
 #include "plan/run/lone.hpp"
 #include "plan/run/placement.hpp"
 #include "route/router.hpp"
@@ -91,9 +90,7 @@ class OnFabric {
   // By what the faults of the file have down, or slow, from the start.
   Status check_state() {
     const Setup& setup = *out_.setup;
-    model::State state;
-    for (const engine::StateChange& change : setup.changes)
-      if (change.at.ps <= 0) state = change.state;
+    const model::State state = setup.state_at_start();
     if (state.troubled_links().empty() && state.troubled_nodes().empty()) return {};
     WEFT_TRY(route::Router router,
              route::Router::create(setup.fabric, setup.routing, scenario_.seed));
@@ -125,6 +122,7 @@ class OnFabric {
     std::vector<double> seconds(limits.token_budget + 17, 0);
     WEFT_TRY(route::Router router,
              route::Router::create(out_.setup->fabric, out_.setup->routing, scenario_.seed));
+    router.set_state(out_.setup->state_at_start());
     double hop_latency = 0, hop_rate = 0;
     if (limits.stages > 1) {
       const auto ranks = std::span(out_.replicas.front());
@@ -132,10 +130,10 @@ class OnFabric {
       if (!router.append_gpu_path(ranks[0], ranks[config_.tp], 0, 0, hops) || hops.empty())
         return fail(Errc::infeasible, {}, "the stages of a replica are not connected",
                     "remove the fault, or choose another fabric");
-      hop_latency = engine::path_latency_s(hops, router);
-      hop_rate = out_.setup->fabric.rate(hops.front().link).bytes_per_s() / hops.front().share;
+      hop_latency = router.path_latency_s(ranks[0], ranks[config_.tp], hops);
+      hop_rate = router.capacity(hops.front().link) / hops.front().share;
       for (const route::Hop& hop : hops)
-        hop_rate = std::min(hop_rate, out_.setup->fabric.rate(hop.link).bytes_per_s() / hop.share);
+        hop_rate = std::min(hop_rate, router.capacity(hop.link) / hop.share);
     }
     const auto group = std::span(out_.replicas.front()).first(config_.tp);
     LoneCollectives runs(*out_.setup, scenario_.seed,
@@ -156,7 +154,7 @@ class OnFabric {
     return [seconds = std::move(seconds)](std::uint32_t tokens) { return seconds.at(tokens); };
   }
 
-  // As `weft perf` has it, routing, hashes and faults included.
+  // As `weft perf` has it: routing, hashes and the faults from the start included.
   Result<double> all_reduce_s(const Machine& machine, LoneCollectives& runs, double bytes) const {
     const bool is_tuned =
         config_.all_reduce_up_to && bytes > static_cast<double>(config_.all_reduce_up_to->count);

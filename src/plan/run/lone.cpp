@@ -1,6 +1,7 @@
 #include "plan/run/lone.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "engine/fluid/job_run.hpp"
 #include "engine/fluid/stage.hpp"
@@ -18,8 +19,9 @@ Result<LoneCollective> LoneCollective::run(const Setup& setup, std::uint64_t see
   const engine::Job job{.name = "perf", .traffic = std::move(traffic), .ranks = request.ranks};
   engine::declare_flows({{&job, 1}, {}}, router);
   Progress silent("", 0, Progress::Show::never);
+  const std::array<engine::StateChange, 1> start{{{Time{}, setup.state_at_start()}}};
   const auto result =
-      engine::fluid::run_jobs({&job, 1}, {}, router, setup.changes, setup.fluid.options, silent);
+      engine::fluid::run_jobs({&job, 1}, {}, router, start, setup.fluid.options, silent);
   if (!result.jobs[0].finished)
     return fail(Errc::infeasible, {}, "the collective cannot finish: " + result.unfinished.front(),
                 "remove the fault, or choose other GPUs");

@@ -14,7 +14,8 @@
 
 namespace weft::plan {
 
-// Times on the scenario's fabric: routing, hashes, oversubscription and faults included.
+// Times on the scenario's fabric: routing, hashes, oversubscription and the faults that are there
+// from the start included.
 class LoneCollective {
  public:
   // Runs the request once, at a size where nothing but bytes counts. Fails: as build_traffic() and

@@ -199,6 +199,13 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
   return setup;
 }
 
+model::State Setup::state_at_start() const {
+  model::State out;
+  for (const engine::StateChange& change : changes)
+    if (change.at.ps <= 0) out = change.state;
+  return out;
+}
+
 std::string_view Setup::engine_text() const {
   return engine_name == EngineName::fluid ? fluid.name : packet.name;
 }

@@ -32,6 +32,8 @@ struct Setup {
   std::vector<std::string> notes;        // keys that are understood and change nothing here
 
   std::string_view engine_text() const;
+  // What the faults have down, slow or lossy from the start.
+  model::State state_at_start() const;
   // On the engine that was asked for.
   Result<engine::RunResult> run(const engine::Work& work, route::Router& router,
                                 const engine::Watch& watch) const;

@@ -103,12 +103,16 @@ const Column* named_column(std::string_view name) {
   return std::ranges::find(columns, name, [](const Column& c) { return std::string_view(c.name); });
 }
 
+bool is_drawn(const SweepRow& row, const Column& column) {
+  return row.error.empty() && column.value(row).has_value();
+}
+
 // The column that is drawn: one that some row has.
 Result<const Column*> plotted(const SweepResult& result, std::string_view given) {
   const auto has_value = [&](std::string_view name) {
     const Column* const column = named_column(name);
     return std::ranges::any_of(result.rows,
-                               [&](const SweepRow& row) { return column->value(row).has_value(); });
+                               [&](const SweepRow& row) { return is_drawn(row, *column); });
   };
   if (!given.empty() && has_value(given)) return named_column(given);
   if (!given.empty())
@@ -167,7 +171,7 @@ Result<std::string> to_svg(const SweepResult& result, const SweepPlot& plot) {
   std::vector<const SweepRow*> rows;
   std::vector<std::string> values;
   for (const SweepRow& row : result.rows) {
-    if (!row.error.empty() || !column->value(row)) continue;
+    if (!is_drawn(row, *column)) continue;
     rows.push_back(&row);
     if (std::ranges::find(values, row.values[key]) == values.end())
       values.push_back(row.values[key]);

@@ -75,14 +75,15 @@ double p99_of(const InferReport& report, std::string_view name) {
 }
 
 SweepRow row_of_service(const std::string& variant, const InferReport& report) {
-  SweepRow out{.variant = variant,
-               .job = "inference",
-               .ttft_p99_s = p99_of(report, "ttft"),
-               .tpot_p99_s = p99_of(report, "tpot"),
-               .e2e_p99_s = p99_of(report, "e2e"),
-               .output_tokens_per_s = static_cast<double>(report.output_tokens) / report.end_s,
-               .goodput_per_s = report.goodput,
-               .token_cost = report.cost_per_million_output_tokens};
+  SweepRow out{
+      .variant = variant,
+      .job = "inference",
+      .ttft_p99_s = known(p99_of(report, "ttft")),
+      .tpot_p99_s = known(p99_of(report, "tpot")),
+      .e2e_p99_s = known(p99_of(report, "e2e")),
+      .output_tokens_per_s = known(static_cast<double>(report.output_tokens) / report.end_s),
+      .goodput_per_s = report.goodput,
+      .token_cost = report.cost_per_million_output_tokens};
   if (!report.objectives.empty()) out.kept = report.kept();
   if (report.unfinished > 0)
     out.error =

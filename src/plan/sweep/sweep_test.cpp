@@ -97,6 +97,28 @@ TEST_CASE("a sweep of a service says what weft infer says, of each point and var
   CHECK(!failed[0]->front().error.empty());
 }
 
+TEST_CASE("a service of which no request ends has no times, and no plot") {
+  const auto points = sweep_points(scenario(
+      "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 1}\n"
+      "inference:\n  model: llama3-8b\n  gpu: h100\n  replicas: {prefill: 1, decode: 1}\n"
+      "  requests: {poisson: {rate: 1, count: 3, input: 256, output: 4}}\n"
+      "faults: [{kind: switch_down, switch: \"ctsw:0\"}]\n"
+      "sweep: {inference.requests.poisson.count: [2, 3]}\n"));
+  REQUIRE(points.has_value());
+  PointRows rows(points->size());
+  run_points(*points, run_services, {}, rows);
+  const SweepResult result = sweep_result({"inference.requests.poisson.count"}, rows, "");
+  REQUIRE(result.rows.size() == 2);
+  for (const SweepRow& row : result.rows) {
+    CHECK(row.error.contains("never ended"));
+    CHECK(!row.ttft_p99_s);
+    CHECK(!row.output_tokens_per_s);
+  }
+  const auto plot = to_svg(result, {});
+  REQUIRE(!plot.has_value());
+  CHECK(plot.error().text().contains("no row has a value to draw"));
+}
+
 TEST_CASE("points are the product of the lists, the last key fastest, in every variant") {
   const auto points = sweep_points(
       scenario("routing: {qps: 1}\ncompare: {a: {}, b: {routing: {qps: 9}}}\n"
