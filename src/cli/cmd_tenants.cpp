@@ -96,7 +96,7 @@ Result<bool> show(const Common& common, const TenantsArgs& args) {
     };
     if (!of_tenant(flow.source) && !of_tenant(flow.target))
       return fail(Errc::value, {"--flow"},
-                  "neither end is of a tenant, and no rule sees such a flow",
+                  "neither end belongs to a tenant, so that no rule applies",
                   "give the address of a tenant");
     const tenants::Judgement found = tenants::judge(policy, flow);
     if (common.json)

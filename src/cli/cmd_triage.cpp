@@ -398,7 +398,7 @@ class RecordReplay {
       unknown_kinds += input->counts().unknown_kinds;
     }
     note(malformed, "malformed and ignored");
-    note(duplicates, "there twice (same id) and counted once");
+    note(duplicates, "repeated (same id) and counted once");
     note(unknown_kinds, "of an unknown kind");
   }
 

@@ -154,7 +154,7 @@ TEST_CASE("a flow between tenants has one family, and an end that is a tenant's"
     return outcome.err;
   };
   CHECK(error("10.20.0.5,fd00::1,443/tcp").contains("two addresses of one family"));
-  CHECK(error("8.8.8.8,9.9.9.9,22/tcp").contains("neither end is of a tenant"));
+  CHECK(error("8.8.8.8,9.9.9.9,22/tcp").contains("neither end belongs to a tenant"));
   CHECK(scratch.run({"tenants", "t.yaml", "--flow", "10.20.0.5,10.20.0.6,443/tcp"}).status == 0);
   CHECK(scratch.run({"tenants", "t.yaml", "--to", "tokens"})
             .err.contains("no tenant has identities"));

@@ -25,7 +25,7 @@ class TransferReader {
     if (out.id.empty())
       keep(Errc::parse, csv.cell(0).where, "a transfer without id", "name it");
     else if (!ids_.insert(out.id).second)
-      keep(Errc::value, csv.cell(0).where, fmt::format("transfer {} is there twice", quote(out.id)),
+      keep(Errc::value, csv.cell(0).where, fmt::format("duplicate transfer {}", quote(out.id)),
            "give each transfer an id of its own");
     const auto from = take(names_.find(csv.cell(1).text, csv.cell(1).where));
     out.from = from.value_or(0);

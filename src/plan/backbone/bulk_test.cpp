@@ -409,7 +409,7 @@ TEST_CASE("transfers are read to whole slots, and errors say where") {
         "t:3:1: a transfer without id; name it\n"
         "t:3:5: a transfer to its own site, or twice to one; name every other site once");
   CHECK(transfer_refusal("id,src,dst,size\nx,s0,s1,5 GB\ny,s0,s1,5 GB\nx,s1,s0,1 GB\n") ==
-        "t:4:1: transfer \"x\" is there twice; give each transfer an id of its own");
+        "t:4:1: duplicate transfer \"x\"; give each transfer an id of its own");
   CHECK(transfer_refusal(
             "id,src,dst,size,release,deadline,rate_max\nx,s0,s1,1 TB,0 h,2 h,1 Gbps\n") ==
         "t:2:1: transfer \"x\" can send 7200 of 8000 Gbit until its deadline; "

@@ -226,8 +226,8 @@ Result<PlanRequest> parse_plan(const Token& token) {
     else if (!said.insert(trimmed.substr(0, trimmed.find_first_of("0123456789"))).second)
       errors.push_back({Errc::value,
                         token.where,
-                        fmt::format("{} is said a second time", quote(trimmed)),
-                        "say everything once",
+                        fmt::format("{} is given a second time", quote(trimmed)),
+                        "give each part once",
                         {}});
   }
   const auto missing = [&](std::string_view what, std::string_view example) {

@@ -171,7 +171,7 @@ TEST_CASE("plans that cannot be read are refused with all reasons") {
   CHECK(plan_refusal("radix 64").contains("a number of NICs"));
   CHECK(plan_refusal("64 x 400G").contains("the radix"));
   CHECK(plan_refusal("64 x 400G, radix 64, hosts of 8, radix 32") ==
-        "\"radix 32\" is said a second time; say everything once");
+        "\"radix 32\" is given a second time; give each part once");
   CHECK(plan_refusal("64 x 400G, 32 x 400G, radix 64").contains("a second time"));
   const std::string text = plan_refusal("64 x 400, radix 0, colour red, oversubscription 0.5");
   CHECK(text.contains("radix must be 1 to 4096"));

@@ -279,7 +279,7 @@ TEST_CASE("a replica on what is down, or cut off, is an error") {
         faults));
   };
   CHECK(with("") == "none");
-  CHECK(with("{kind: host_down, host: \"host:1\"}").contains("stands on gpu:8, which is down"));
+  CHECK(with("{kind: host_down, host: \"host:1\"}").contains("uses gpu:8, which is down"));
   CHECK(with("{kind: switch_down, switch: \"rtsw:1\"}").contains("cannot reach each other"));
   CHECK(with("{kind: switch_down, switch: \"ctsw:1\"}") == "none");
 }

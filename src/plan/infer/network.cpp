@@ -100,19 +100,19 @@ class OnFabric {
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         for (const NodeId node : {ranks[r], setup.fabric.host_of(ranks[r])})
           if (node.valid() && state.node(node).health == model::Health::down)
-            return stands_badly(fmt::format("{}, which is down", setup.fabric.name(node)));
+            return not_usable(fmt::format("{}, which is down", setup.fabric.name(node)));
         slowest = std::max(slowest, state.slowdown(setup.fabric, ranks[r]));
         if (r == 0) continue;
         if (const Status joined = router.check_connected(ranks[r - 1], ranks[r]); !joined)
-          return stands_badly(
+          return not_usable(
               fmt::format("ranks that cannot reach each other: {}", joined.error().what));
       }
       out_.slowdown.push_back(slowest);
     }
     return {};
   }
-  std::unexpected<Error> stands_badly(const std::string& on) const {
-    return fail(Errc::infeasible, scenario_.section("inference").where, "a replica stands on " + on,
+  std::unexpected<Error> not_usable(const std::string& on) const {
+    return fail(Errc::infeasible, scenario_.section("inference").where, "a replica uses " + on,
                 "ask for fewer replicas, or leave the fault out: replicas are not moved");
   }
 
