@@ -44,11 +44,11 @@ if(WEFT_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_definitions(weft_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
-# What -fsanitize=fuzzer-no-link stands for, in options that leave precompiled headers as they are: for
-# code that fuzz targets look into.
+# What libFuzzer is led by, in options that leave precompiled headers as they are: for code that fuzz
+# targets look into. Of what -fsanitize=fuzzer-no-link stands for, counters and comparisons.
 if(WEFT_FUZZ)
   set(weft_fuzzed_options
-      -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table,stack-depth)
+      -fsanitize-coverage=inline-8bit-counters,trace-cmp)
   foreach(function bcmp memcmp memmem strcasecmp strcasestr strcmp strncasecmp strncmp strstr)
     list(APPEND weft_fuzzed_options -fno-builtin-${function})
   endforeach()

@@ -47,7 +47,7 @@ function(weft_room name)
     target_include_directories(weft_${flat} PUBLIC ${PROJECT_SOURCE_DIR}/src)
     set(heat hot)
     # Of the adapters the simulated network alone computes.
-    if(ROOM_COLD AND WEFT_SANITIZE AND name MATCHES "^(adapt/|app/|cli$)" AND NOT name STREQUAL "adapt/sim")
+    if(ROOM_COLD AND WEFT_SANITIZE AND name MATCHES "^(adapt/|app/|serve$|cli$)" AND NOT name STREQUAL "adapt/sim")
       set(heat waiting)
     elseif(ROOM_COLD)
       set(heat cold)

@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <span>
 #include <vector>
 
 #include "base/test_approx.hpp"
+#include "base/test_effort.hpp"
 #include "transport/toy_link.hpp"
 
 namespace weft::transport {
@@ -179,7 +182,8 @@ TEST_CASE("one flow keeps the link busy, with a bounded queue") {
 
 TEST_CASE("flows that start together share, and keep the queue near the target") {
   const double target_bytes = 50e9 * 9e-6;
-  for (const std::size_t count : {2u, 8u, 64u}) {
+  constexpr std::array<std::size_t, 3> counts{8, 2, 64};
+  for (const std::size_t count : std::span(counts).first(test_effort(counts.size()))) {
     CAPTURE(count);
     const ToyOutcome out = run_flows(count, link_with_marks(), 5 * ms, 15 * ms);
     INFO("n ", count, " busy ", out.busy, " queue ", out.queue_mean / target_bytes, " max ",

@@ -18,8 +18,7 @@ namespace {
 
 using weft::evaluation::Outcome;
 
-// What a set must reach. The quick run has so many seeds that it can fall below: with 20 faults and
-// a recall of 0.95 a second miss does, and nothing is forgiven.
+// What a set must reach. In the quick run one miss of ten is below a recall of 0.95: nothing is forgiven.
 struct Bar {
   std::string_view set;
   double precision, recall;
@@ -33,8 +32,8 @@ constexpr std::size_t day_windows = 8640;
 // Wanted of E5 is precision 1; one false link in 100 seeds is what it does (0.990). B and E have
 // too little evidence on purpose: what is not found must be asked for.
 constexpr Bar bars[] = {
-    {"L1", 0.99, 0.98, 0.15, 20},
-    {"L2", 0.97, 0.95, 0.15, 20},
+    {"L1", 0.99, 0.98, 0.15, 10},
+    {"L2", 0.97, 0.95, 0.15, 8},
     {"L3", 0.99, 0.99, 0.15, 6},
     {"L4", 0.99, 0.99, 0.15, 10},
     {"L5", 1, 1, 0.15, 30, day_windows, true},
@@ -45,13 +44,13 @@ constexpr Bar bars[] = {
     {"D5", 1, 1, 0.05, 20},
     {"E5", 0.99, 1, 0.05, 5},
     {"E", 1, 0, 0.05, 5},
-    {"card", 0.95, 0.95, 0.15, 20},
-    {"rack", 0.95, 0.95, 0.15, 20},
-    {"cable", 0.95, 0.95, 0.15, 20},
-    {"nic", 0.95, 0.95, 0.15, 20},
-    {"tuple", 0.95, 0.95, 0.15, 20},
-    {"dark", 0.95, 0.95, 0.15, 20},
-    {"class", 0.95, 0.95, 0.15, 20},
+    {"card", 0.95, 0.95, 0.15, 10},
+    {"rack", 0.95, 0.95, 0.15, 10},
+    {"cable", 0.95, 0.95, 0.15, 10},
+    {"nic", 0.95, 0.95, 0.15, 10},
+    {"tuple", 0.95, 0.95, 0.15, 10},
+    {"dark", 0.95, 0.95, 0.15, 10},
+    {"class", 0.95, 0.95, 0.15, 10},
 };
 
 // Why the set is below its bar; "" when it is not. Seconds of CPU may be `pace` times as many.

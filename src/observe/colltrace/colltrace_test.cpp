@@ -437,10 +437,11 @@ TEST_CASE("a job that runs has no verdict") {
       for (const World& shape : {World{}, World{.tensor = 1, .stages = 1, .replicas = 32},
                                  World{.tensor = 8, .stages = 1, .replicas = 4},
                                  World{.tensor = 8, .stages = 1, .replicas = 1}}) {
+        // One group and dumps that are missing: a rank that died looks the same.
+        if (shape.stages == 1 && missing > 0) continue;
         World w = shape;
         w.skew_ms = skew_ms;
-        // One group and dumps that are missing: a rank that died looks the same.
-        w.missing = shape.stages > 1 ? missing : 0;
+        w.missing = missing;
         const Score s = score_of(w, test_effort(8));
         MESSAGE("skew " << skew_ms << " missing " << missing << " tensor " << w.tensor << " stages "
                         << w.stages << ": " << s.wrong);

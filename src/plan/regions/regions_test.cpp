@@ -127,7 +127,7 @@ TEST_CASE("small problems: the best of all plans, a bound below it, books that a
 }
 
 TEST_CASE("planted answers without a copy are found") {
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test_effort(4); ++seed) {
     const Problem problem =
         draw_problem({.regions = 8, .jobs = 400, .sets = 60, .load = 0.97, .planted = true}, seed);
     const auto plan = plan_regions(problem, {});
@@ -184,7 +184,7 @@ TEST_CASE("against CBC: never more than 1.05 of what it finds in a minute" *
   TestFolder folder;
   double worst = 0;
   // Longer by choice: -DWEFT_CBC_SECONDS=60.
-  for (std::uint64_t seed = 1; seed <= (WEFT_CBC_SECONDS > 5 ? 8u : 2u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= (WEFT_CBC_SECONDS > 5 ? 8 : test_effort(2)); ++seed) {
     const Problem problem = draw_problem({.regions = 6,
                                           .jobs = 200,
                                           .sets = 40,

@@ -3,8 +3,10 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "base/test_approx.hpp"
+#include "base/test_effort.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "plan/spares/hosts_out.hpp"
 #include "plan/spares/plan.hpp"
@@ -111,7 +113,8 @@ TEST_CASE("simulated without crews and lemons: the closed form, whatever the rep
 
 TEST_CASE("crews: machines and repairmen, solved as a birth and death process") {
   const std::uint32_t hosts = 192;
-  for (const std::uint32_t crews : {4u, 6u, 20u}) {
+  constexpr std::array<std::uint32_t, 3> sizes{6, 4, 20};
+  for (const std::uint32_t crews : std::span(sizes).first(test_effort(sizes.size()))) {
     CAPTURE(crews);
     const Outages outages = outages_of(
         "{crews: " + std::to_string(crews) +

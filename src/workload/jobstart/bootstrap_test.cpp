@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/test_approx.hpp"
+#include "base/test_effort.hpp"
 
 namespace weft::workload {
 namespace {
@@ -95,7 +96,7 @@ TEST_CASE("steps suffice for all ranks to know all others, and one less does not
   const BootstrapModel base{.exchanges = 1, .entry = Bytes{0}, .message = 1_us};
   for (const BootstrapExchange how :
        {BootstrapExchange::ring, BootstrapExchange::both_ways, BootstrapExchange::tree})
-    for (std::size_t n = 2; n <= 65; ++n) {
+    for (std::size_t n = 2; n <= std::max<std::size_t>(test_effort(65), 17); ++n) {
       CAPTURE(n);
       BootstrapModel model = base;
       model.exchange = how;
