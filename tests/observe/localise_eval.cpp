@@ -18,7 +18,8 @@ namespace {
 
 using weft::evaluation::Outcome;
 
-// What a set must reach. In the quick run one miss of ten is below a recall of 0.95: nothing is forgiven.
+// What a set must reach. In the quick run one miss of ten is below a recall of 0.95: nothing is
+// forgiven.
 struct Bar {
   std::string_view set;
   double precision, recall;
