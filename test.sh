@@ -136,13 +136,10 @@ if [ "$mode" != quick ]; then
   tail --pid="$builder" --lines=+1 --follow "$building"
   wait "$builder" || die "they do not build"
   lint
-  say "Tests under ThreadSanitizer, beside those under AddressSanitizer"
-  run_tests build/tsan --parallel 1 -L "$threads" >build/tsan-tests.log 2>&1 &
-  tester=$!
+  say "Tests under ThreadSanitizer"
+  run_tests build/tsan -L "$threads" || status=$?
   say "Tests under AddressSanitizer and UndefinedBehaviorSanitizer, and fuzz targets"
   ASAN_OPTIONS=malloc_context_size=8 run_tests build/asan-ubsan -LE "^(perf|$left_out)\$" || status=$?
-  wait "$tester" || status=$?
-  cat build/tsan-tests.log
 fi
 say "Tests of the release build"
 run_tests build/release -LE "^(lab|$left_out)\$" || status=$?
