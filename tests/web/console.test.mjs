@@ -150,6 +150,35 @@ async function casePage(page, base, name) {
   await wait(page, () => !document.querySelector('#repair-title').parentNode.textContent.includes('on hold'));
 }
 
+// A list of repairs that was asked for before an event and arrives after it is older than the event.
+async function slowList(page, base) {
+  const {id} = (await openCases(base)).find((of) => of.cause.entity === 'rtsw:7--ctsw:1');
+  const command = (name) => fetch(`${base}/v1/cases/${id}/${name}`, {method: 'POST', body: '{"reason":"a test"}',
+    headers: {'Content-Type': 'application/json'}}).then((reply) => assert.equal(reply.status, 200));
+  const isHeld = () => page.evaluate(() => document.querySelector('.commands') === null ? undefined :
+    document.querySelector('#repair-title').parentNode.textContent.includes('on hold'));
+  await command('hold');
+  let arrive;
+  const isTime = new Promise((done) => { arrive = done; });
+  const isAsked = new Promise((done) => page.route('**/v1/repairs?*', async (route) => {
+    const response = await route.fetch();
+    done();
+    await isTime;
+    await route.fulfill({response});
+  }));
+  await page.goto('about:blank');
+  await page.goto(`${base}/#/case/${id}`);
+  await isAsked;
+  await command('release');
+  await until('the event', async () => await isHeld() === false);
+  const isRead = page.waitForResponse('**/v1/repairs?*');
+  arrive();
+  await isRead;
+  await page.waitForTimeout(1000);
+  assert.equal(await isHeld(), false);
+  await page.unroute('**/v1/repairs?*');
+}
+
 // Who takes care of it and what people say: by the page, the command and the API alike.
 async function people(page, base, name) {
   const {id} = (await openCases(base)).find((of) => of.cause.entity === 'rtsw:5--ctsw:1');
@@ -406,6 +435,7 @@ try {
     page.on('console', (said) => { if (said.type() === 'error') problems.push(said.text()); });
     await caseList(page, base, name);
     await casePage(page, base, name);
+    await slowList(page, base);
     await people(page, base, name);
     await network(page, base, name);
     await context.close();

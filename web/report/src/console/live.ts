@@ -49,7 +49,8 @@ export class Live {
   loaded = false;
   failure = '';
   capacity: Capacity | undefined;
-  private heard = new Set<string>();  // cases that events told of while a list was being read
+  // By case, what events told of while lists were being read, which are older.
+  private readonly heard = {cases: new Set<string>(), repairs: new Set<string>(), handling: new Set<string>()};
   private changed = new Set<string>();
   private all = false;
   private timer = 0;
@@ -69,11 +70,12 @@ export class Live {
     events.addEventListener('repair', (event) => {
       const repair = JSON.parse(event.data as string) as Partial<Repair>;
       // The kill switch and freezes come as a document without cases.
-      if (repair.cases !== undefined) this.takeRepair(repair as Repair, true);
+      if (repair.cases !== undefined) this.hearRepair(repair as Repair);
       void this.readCapacity();
     });
     events.addEventListener('handling', (event) => {
       const handling = JSON.parse(event.data as string) as Handling;
+      this.heard.handling.add(handling.id);
       this.handlingOf.set(handling.id, handling);
       this.tell(handling.id, false);
     });
@@ -92,28 +94,31 @@ export class Live {
   }
 
   private async read() {
-    this.heard.clear();
+    for (const ids of Object.values(this.heard)) ids.clear();
     const found = new Set<string>();
     try {
       for (const standing of ['open', 'provisional'])
         await pages<Case>(`/v1/cases?state=${standing}&limit=1000&members=0`, (items) => {
           for (const item of items) {
             found.add(item.id);
-            if (!this.heard.has(item.id)) this.cases.set(item.id, item);
+            if (!this.heard.cases.has(item.id)) this.cases.set(item.id, item);
           }
         });
       for (const id of this.cases.keys())
-        if (!found.has(id) && !this.heard.has(id)) this.cases.delete(id);
+        if (!found.has(id) && !this.heard.cases.has(id)) this.cases.delete(id);
       this.loaded = true;
       this.failure = '';
       this.tell('', true);
       await this.readCapacity();
       await pages<Handling>('/v1/handling?limit=1000', (items) => {
-        for (const item of items) this.handlingOf.set(item.id, item);
+        for (const item of items)
+          if (!this.heard.handling.has(item.id)) this.handlingOf.set(item.id, item);
       });
       const repairs: Repair[] = [];
       await pages<Repair>('/v1/repairs?limit=1000', (items) => repairs.push(...items));
-      for (const repair of repairs.reverse()) this.takeRepair(repair, false);
+      for (const repair of repairs.reverse())
+        for (const {id} of repair.cases)
+          if (!this.heard.repairs.has(id)) this.repairOf.set(id, repair);
     } catch (error) {
       this.failure = String((error as Error).message);
     }
@@ -146,7 +151,7 @@ export class Live {
   }
 
   private takeCase(item: Case) {
-    this.heard.add(item.id);
+    this.heard.cases.add(item.id);
     const records = item.members.length +
       (item.members_summarised ?? []).reduce((sum, row) => sum + row.records, 0);
     if (isOpen(item.standing)) this.cases.set(item.id, {...item, records, members: []});
@@ -154,10 +159,11 @@ export class Live {
     this.tell(item.id, false);
   }
 
-  private takeRepair(repair: Repair, tell: boolean) {
+  private hearRepair(repair: Repair) {
     for (const {id} of repair.cases) {
+      this.heard.repairs.add(id);
       this.repairOf.set(id, repair);
-      if (tell) this.tell(id, false);
+      this.tell(id, false);
     }
   }
 
