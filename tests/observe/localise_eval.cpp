@@ -18,8 +18,8 @@ namespace {
 
 using weft::evaluation::Outcome;
 
-// What a set must reach. In the quick run one miss of ten is below a recall of 0.95: nothing is
-// forgiven.
+// What a set must reach. The quick run has so many seeds that it can fall below: with 20 faults and
+// a recall of 0.95 a second miss does, with 10 the first, and nothing is forgiven.
 struct Bar {
   std::string_view set;
   double precision, recall;
@@ -34,7 +34,7 @@ constexpr std::size_t day_windows = 8640;
 // too little evidence on purpose: what is not found must be asked for.
 constexpr Bar bars[] = {
     {"L1", 0.99, 0.98, 0.15, 10},
-    {"L2", 0.97, 0.95, 0.15, 8},
+    {"L2", 0.97, 0.95, 0.15, 20},
     {"L3", 0.99, 0.99, 0.15, 6},
     {"L4", 0.99, 0.99, 0.15, 10},
     {"L5", 1, 1, 0.15, 30, day_windows, true},
@@ -45,7 +45,7 @@ constexpr Bar bars[] = {
     {"D5", 1, 1, 0.05, 20},
     {"E5", 0.99, 1, 0.05, 5},
     {"E", 1, 0, 0.05, 5},
-    {"card", 0.95, 0.95, 0.15, 10},
+    {"card", 0.95, 0.95, 0.15, 20},
     {"rack", 0.95, 0.95, 0.15, 10},
     {"cable", 0.95, 0.95, 0.15, 10},
     {"nic", 0.95, 0.95, 0.15, 10},
