@@ -124,7 +124,6 @@ fi
 status=0
 # Labs wait for timers most of their time, and are timed: beside them only builds, which take what they leave.
 if [ "$mode" != quick ]; then
-  mkdir -p build
   building=build/sanitizers.log
   build_sanitized >"$building" 2>&1 &
   builder=$!
