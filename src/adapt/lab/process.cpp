@@ -52,6 +52,8 @@ Status append_line(const std::string& path, const std::string& line) {
   return {};
 }
 
+constexpr auto start_patience = std::chrono::seconds(1);  // from fork to exec, on a busy machine
+
 // A handle of the process, if it is that one; the handle cannot come to mean another.
 Fd open_exactly(const ProcessId& process) {
   Fd fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
@@ -80,6 +82,13 @@ std::optional<Stat> stat_of(pid_t pid) {
   const std::string_view start = fields[start_field];
   const auto parsed = std::from_chars(start.data(), start.data() + start.size(), out.start_ticks);
   return parsed.ec == std::errc{} ? std::optional(out) : std::nullopt;
+}
+
+bool is_running(const ProcessId& process) {
+  if (process.pid <= 1) return false;
+  const auto stat = stat_of(process.pid);
+  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' &&
+         stat->state != 'X';
 }
 
 }  // namespace
@@ -148,10 +157,7 @@ std::vector<LabProcess> read_journal(const std::string& journal) {
 }
 
 bool is_alive(const ProcessId& process) {
-  if (process.pid <= 1) return false;
-  const auto stat = stat_of(process.pid);
-  if (!stat || stat->start_ticks != process.start_ticks) return false;
-  if (stat->state == 'Z' || stat->state == 'X') return false;
+  if (!is_running(process)) return false;
   std::error_code error;
   const std::string exe =
       std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process.pid), error).string();
@@ -179,8 +185,13 @@ Status end_processes(std::span<const LabProcess> processes, std::chrono::millise
     Fd fd;
   };
   std::vector<Victim> left;
-  for (const LabProcess& process : processes)
+  const auto all_started = Clock::now() + start_patience;
+  for (const LabProcess& process : processes) {
+    // What a killed `up` was just starting is not its program yet, but soon will be.
+    while (is_running(process.id) && !is_alive(process.id) && Clock::now() < all_started)
+      std::this_thread::sleep_for(1ms);
     if (Fd fd = open_exactly(process.id); fd.valid()) left.push_back({&process.id, std::move(fd)});
+  }
   const auto signal_all = [&](int signal) {
     for (const Victim& victim : left) signal_through(victim.fd, signal);
   };

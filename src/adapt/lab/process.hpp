@@ -53,7 +53,7 @@ bool is_alive(const ProcessId& process);
 // Fails: Errc::unknown when it does not run any more.
 Status send_signal(const ProcessId& process, int signal);
 // SIGTERM (and SIGCONT), `patience` later SIGKILL, to all at once; waits for their end. Those that
-// are gone already are no failure.
+// are gone already are no failure; one that has not executed its program yet has a second to do so.
 Status end_processes(std::span<const LabProcess> processes, std::chrono::milliseconds patience);
 
 std::optional<std::uint64_t> start_ticks_of(pid_t pid);

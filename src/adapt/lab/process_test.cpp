@@ -5,6 +5,7 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <string>
 
 #include "base/file.hpp"
@@ -43,6 +44,23 @@ TEST_CASE("a stopped process is ended too") {
   REQUIRE(send_signal(started->id, SIGSTOP).has_value());
   CHECK(end_processes(std::span(&*started, 1), 1s).has_value());
   CHECK(!is_alive(started->id));
+}
+
+TEST_CASE("a process that has not executed its program yet is ended too") {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    usleep(100'000);
+    execl("/bin/sleep", "sleep", "60", nullptr);
+    _exit(1);
+  }
+  const auto ticks = start_ticks_of(pid);
+  REQUIRE(ticks);
+  const std::string program = std::filesystem::canonical("/bin/sleep").string();
+  const LabProcess starting{
+      .id = {.pid = pid, .start_ticks = *ticks, .exe = program}, .role = "sleeper", .node = "n"};
+  CHECK(!is_alive(starting.id));
+  CHECK(end_processes(std::span(&starting, 1), 0s).has_value());
+  CHECK(kill(pid, 0) != 0);
 }
 
 TEST_CASE("another process under the same pid is left alone") {
