@@ -131,6 +131,12 @@ bool reads_no_scenario(std::string_view command) {
   return std::ranges::find(commands, command) != commands.end();
 }
 
+// Whose output has a format of its own.
+bool prints_no_json(std::string_view command) {
+  constexpr std::array<std::string_view, 4> commands{"completion", "export", "init", "man"};
+  return std::ranges::find(commands, command) != commands.end();
+}
+
 // "store backup": the command that was called, with its sub-commands.
 std::string called_command(const CLI::App& app) {
   std::string out;
@@ -229,7 +235,9 @@ void Commands::add_common(CLI::App& app) {
   if (reads_no_scenario((is_sub ? app.get_parent()->get_name() + " " : "") + app.get_name()))
     set->group("");  // not offered
   app.add_flag("-q,--quiet", common.quiet, "No progress output on the terminal");
-  app.add_flag("--json", common.json, "Machine-readable output on standard output");
+  CLI::Option* json =
+      app.add_flag("--json", common.json, "Machine-readable output on standard output");
+  if (!is_sub && prints_no_json(app.get_name())) json->group("");
   app.option_defaults()->group(before);
 }
 
@@ -352,6 +360,12 @@ int run(int argc, char** argv) {
                     command = app.get_subcommands().front()->get_name();
   if (reads_no_scenario(called) || reads_no_scenario(command))
     if (const Status ok = refuse_set(common, "weft " + called); !ok) return report(ok.error());
+  if (common.json && prints_no_json(command))
+    return report({Errc::unsupported,
+                   {"--json", 0, 0},
+                   fmt::format("it does not apply to weft {}", command),
+                   "leave it out",
+                   {}});
   try {
     int status = commands.call();
     if (status != bad_input && common.set_is_unread())  // by a sub-command, or with these options

@@ -451,6 +451,17 @@ class RecordReplay {
   std::vector<model::Case> before_, after_;
 };
 
+Status refuse_syslog_options(const TriageArgs& args) {
+  if (args.format == "syslog") return {};
+  for (const auto& [option, value] : {std::pair("--inventory", &args.inventory),
+                                      {"--reference", &args.reference},
+                                      {"--catalogue", &args.catalogue}})
+    if (!value->empty())
+      return fail(Errc::value, {option, 0, 0}, "it applies to raw syslog alone",
+                  "add --format syslog, or leave it out");
+  return {};
+}
+
 Status run_triage(const Common& common, const TriageArgs& args) {
   if (args.show_rules) {
     fmt::print("{}", triage::default_rules_text());
@@ -459,6 +470,7 @@ Status run_triage(const Common& common, const TriageArgs& args) {
   if (args.inputs.empty() || args.fabric.empty())
     return fail(Errc::parse, {}, "inputs and --fabric are required",
                 "use weft triage RECORDS --fabric F");
+  WEFT_TRY_STATUS(refuse_syslog_options(args));
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
   if (args.propose) return propose(common, args, fabric);
   return RecordReplay(common, args, fabric).run();

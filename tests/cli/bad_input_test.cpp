@@ -240,6 +240,11 @@ TEST_CASE("every command applies --set or refuses it") {
   check_usage({"te", "l.csv", "--set", "no.such=1"}, "--set: it does not apply to a backbone");
   check_usage({"--set", "no.such=1", "init"}, "--set: it does not apply to weft init");
   check_usage({"version", "--set", "no.such=1"}, "--set: it does not apply to weft version");
+  check_usage({"init", "--json"}, "--json: it does not apply to weft init");
+  check_usage({"export", "zone.yaml", "--to", "dot", "--json"},
+              "--json: it does not apply to weft export");
+  check_usage({"triage", "r.jsonl", "--fabric", "zone.yaml", "--reference", "2026-01-01T00:00:00Z"},
+              "--reference: it applies to raw syslog alone");
   // A section that the command leaves out.
   check_usage({"place", "--fabric", "s.yaml", "--gpus", "8", "--set", "jobs.0.bytes=1 B"},
               "--set jobs.0.bytes: this command does not read \"jobs\"");

@@ -155,7 +155,7 @@ TEST_CASE("a commit is on the disk, not only written, when it is acknowledged") 
 
 TEST_CASE("no room at the n-th write, for every n: nothing acknowledged is lost, and on it goes") {
   const OnTestDisk on_disk;
-  const int stride = test_effort(100) == 100 ? 1 : 4;
+  const int stride = test_is_quick ? 4 : 1;
   for (int n = 0; n < 100; n += stride) fill_at(n, 50);
   Rng rng(5);  // and about the time when the log is moved into the file
   for (std::uint64_t i = 0; i < test_effort(20); ++i)

@@ -274,12 +274,12 @@ TEST_CASE("all algorithms: local, complete, and every edge's bytes to the byte")
                             "{scheme: e_ecmp, qps: 8, message_mode: round_robin}",
                             "{scheme: e_ecmp, qps: 8}"};
   const model::Fabric fabric = hosts_of(3, 4);
-  const bool is_quick = test_effort(2) == 1;  // then each routing with one algorithm in four
+  std::size_t asked = 0;
   for (const Row& row : rows)
-    for (const char*& routing : routings)
+    for (const char* routing : routings)
       for (const std::uint32_t window : {1u, 3u, 11u}) {
-        if (is_quick && (&row - rows) % 4 != &routing - routings) continue;
         if (window != 1 && row.op != Op::all_to_all) continue;
+        if (test_is_quick && asked++ % 5 != 0) continue;  // each routing has some
         CAPTURE(std::string(row.algorithm));
         CAPTURE(std::string(routing));
         CAPTURE(window);

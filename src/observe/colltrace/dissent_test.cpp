@@ -157,7 +157,7 @@ void try_all_flips(const RingCase& c, RingTally& tally) {
 }
 
 TEST_CASE("every single flip in a ring: accused is all that leaves the same hashes") {
-  const auto n_max = static_cast<std::uint32_t>(test_effort(6) < 6 ? 3 : 6);
+  const std::uint32_t n_max = test_is_quick ? 3 : 6;
   RingTally whole, slices, other;
   for (std::uint32_t n = 2; n <= n_max; ++n)
     for (std::uint32_t missing = 0; missing <= n; ++missing)
@@ -258,7 +258,7 @@ bool is_accused(const Accused& accused, const HashPart& part) {
 }
 
 TEST_CASE("one flip in a job that trains: one part is accused, and what follows is no other") {
-  for (std::uint32_t rank = 0; rank < (test_effort(9) < 9 ? 2u : 9u); ++rank)
+  for (std::uint32_t rank = 0; rank < (test_is_quick ? 2u : 9u); ++rank)
     for (std::uint32_t step = 4; step < 8; ++step) {
       std::vector<HashJob> jobs;
       const auto add = [&](Spot spot, std::uint32_t at, bool before) {
