@@ -182,6 +182,7 @@ class Router::Impl {
   Duration latency(NodeId src, NodeId dst);
   double path_latency_s(NodeId src, NodeId dst, std::span<const Hop> path);
   double present_latency_s(NodeId src, NodeId dst);
+  double omitted_latency_s(NodeId src, NodeId dst);
   Status check_connected(NodeId src, NodeId dst);
 
   const Fabric& fabric_;
@@ -262,6 +263,7 @@ class Router::Impl {
   }
   Duration network_latency(NodeId src, NodeId dst);
   Duration host_latency(NodeId src, NodeId dst, const Ends& ends);
+  bool is_inner(LinkId link) const;
   std::vector<NodeId> relays_of(NodeId end) const;
   bool find_ends(NodeId src, NodeId dst, Ends& ends) const;
   bool meet_at_doors(NodeId src, NodeId dst, Ends& ends) const;
@@ -276,9 +278,12 @@ class Router::Impl {
   };
   std::vector<Door> doors_;  // by GPU index
   std::vector<Hop> asked_;   // scratch
+  bool has_inner_latency_ = false;
 };
 
 void Router::Impl::note_doors() {
+  for (const LinkId link : fabric_.links())
+    if (fabric_.latency(link) > Duration{} && is_inner(link)) has_inner_latency_ = true;
   doors_.resize(fabric_.gpus().size());
   for (std::size_t i = 0; i < doors_.size(); ++i) {
     const NodeId gpu = fabric_.gpus()[i], nic = fabric_.nic_of(gpu);
@@ -421,6 +426,29 @@ Duration Router::Impl::host_latency(NodeId src, NodeId dst, const Ends& ends) {
   return sum;
 }
 
+bool Router::Impl::is_inner(LinkId link) const {
+  return std::ranges::any_of(std::array{fabric_.from(link), fabric_.to(link)}, [&](NodeId node) {
+    return !fabric_.is_switch(node) && fabric_.kind(node) != model::NodeKind::nic;
+  });
+}
+
+double Router::Impl::omitted_latency_s(NodeId src, NodeId dst) {
+  if (!has_inner_latency_ || src == dst) return 0;
+  if (is_gpu(src) && is_gpu(dst) && host_paths_.medium_between(src, dst) != Medium::none) return 0;
+  Ends ends;
+  if (!meet_at_doors(src, dst, ends) && !find_ends(src, dst, ends)) return 0;
+  const Duration hosts = host_latency(src, dst, ends);
+  asked_.clear();
+  if (hosts == duration_max || !append_inner(src, ends.src_relay, asked_) ||
+      !append_to_door(ends.src_relay, ends.src_nic, asked_) ||
+      !append_from_door(ends.dst_nic, ends.dst_relay, asked_) ||
+      !append_inner(ends.dst_relay, dst, asked_))
+    return 0;
+  double in_path_s = 0;
+  for (const Hop& hop : asked_) in_path_s += hop.share * fabric_.latency(hop.link).seconds();
+  return std::max(0.0, hosts.seconds() - in_path_s);
+}
+
 double Router::Impl::path_latency_s(NodeId src, NodeId dst, std::span<const Hop> path) {
   if (src == dst) return 0;
   Duration hosts{};
@@ -429,14 +457,10 @@ double Router::Impl::path_latency_s(NodeId src, NodeId dst, std::span<const Hop>
     hosts = host_paths_.latency(src, dst);
   else if (meet_at_doors(src, dst, ends) || find_ends(src, dst, ends))
     hosts = host_latency(src, dst, ends);
-  const auto is_outside = [&](NodeId node) {
-    return fabric_.is_switch(node) || fabric_.kind(node) == model::NodeKind::nic;
-  };
   double sum_ps = hosts == duration_max ? 0 : static_cast<double>(hosts.ps);
   for (const Hop& hop : path) {
     const std::span<const LinkId> links = pools_.members(hop.link);
-    if (!is_outside(fabric_.from(links.front())) || !is_outside(fabric_.to(links.front())))
-      continue;
+    if (is_inner(links.front())) continue;
     Duration longest;
     for (const LinkId link : links) longest = std::max(longest, fabric_.latency(link));
     sum_ps += hop.share * static_cast<double>(longest.ps);
@@ -556,6 +580,9 @@ void Router::append_candidate_paths(NodeId src, NodeId dst, std::uint32_t qp, st
 Duration Router::latency(NodeId src, NodeId dst) { return impl_->latency(src, dst); }
 double Router::path_latency_s(NodeId src, NodeId dst, std::span<const Hop> path) {
   return impl_->path_latency_s(src, dst, path);
+}
+double Router::omitted_latency_s(NodeId src, NodeId dst) {
+  return impl_->omitted_latency_s(src, dst);
 }
 double Router::present_latency_s(NodeId src, NodeId dst) {
   return impl_->present_latency_s(src, dst);

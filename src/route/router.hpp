@@ -194,6 +194,8 @@ class Router {
   // between hosts the sum over its hops, by their shares where it spreads over several paths, and a
   // pool by its longest link; inside hosts the way of latency(), which has links that paths omit.
   double path_latency_s(NodeId src, NodeId dst, std::span<const Hop> path);
+  // Seconds of the way inside both hosts that lie on links which append_gpu_path leaves out.
+  double omitted_latency_s(NodeId src, NodeId dst);
   // That of the path that append_gpu_path would give the first QP; 0 where there is none. Asking
   // for it puts no load on it (ugal).
   double present_latency_s(NodeId src, NodeId dst);

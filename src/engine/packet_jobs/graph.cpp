@@ -50,6 +50,7 @@ class GraphLowering {
   };
   struct Peer {  // connections between the ranks of two actors, and back for grants
     std::vector<std::uint32_t> bases;
+    std::vector<std::uint32_t> delay_ns;  // of messages on these
     std::uint32_t grants;
   };
 
@@ -197,9 +198,11 @@ GraphLowering::Peer& GraphLowering::peer_of(std::uint32_t actor, std::uint32_t s
   const auto [found, is_new] = peers_.try_emplace({actor, slot});
   if (!is_new) return found->second;
   const auto from = graph_.ranks_of(actor), to = graph_.ranks_of(other);
-  for (std::size_t r = 0; r < from.size(); ++r)
-    found->second.bases.push_back(
-        out_.add_connections(gpu(from[r]), gpu(to[r]), width_.connections));
+  for (std::size_t r = 0; r < from.size(); ++r) {
+    const NodeId sender = gpu(from[r]), receiver = gpu(to[r]);
+    found->second.bases.push_back(out_.add_connections(sender, receiver, width_.connections));
+    found->second.delay_ns.push_back(delay_ns_ + omitted_ns(sender, receiver, router_));
+  }
   found->second.grants = out_.add_connections(home(other), home(actor), 1);
   return found->second;
 }
@@ -217,7 +220,7 @@ void GraphLowering::lower_message(std::uint32_t actor, std::uint32_t operation,
   std::vector<MessageEvent> sent, received;
   for (std::size_t r = 0; r < peer.bases.size(); ++r) {
     const MessageId first =
-        add_split({peer.bases[r], o.bytes, 0, 1, iteration, delay_ns_}, width_, out_);
+        add_split({peer.bases[r], o.bytes, 0, 1, iteration, peer.delay_ns[r]}, width_, out_);
     out_.wait_all(first, width_.parts, both, home(actor));
     for (std::uint32_t p = 0; p < width_.parts; ++p) {
       sent.push_back({first + p, MessageEvent::When::acknowledged});

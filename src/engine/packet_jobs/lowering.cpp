@@ -132,6 +132,8 @@ class CollectiveLowering::Impl {
   std::uint32_t connections(NodeId from, NodeId to, std::uint32_t count) {
     if (next_base_ == bases_.size()) {
       bases_.push_back(graph_.add_connections(from, to, count));
+      if (const std::uint32_t ns = omitted_ns(from, to, router_); ns > 0)
+        omitted_ns_[bases_.back()] = ns;
       if (count > 1 && count == width_.parts)
         if (const std::span<const double> shares = router_.qp_shares(from, to); !shares.empty())
           shares_[bases_.back()].assign(shares.begin(), shares.end());
@@ -153,7 +155,9 @@ class CollectiveLowering::Impl {
     const auto weighed = shares_.find(base);
     const std::span<const double> shares =
         weighed == shares_.end() ? std::span<const double>() : weighed->second;
-    return add_split({base, bytes, index, count, turn, delay_ns_, shares}, width_, graph_);
+    const auto omitted = omitted_ns_.find(base);
+    const std::uint32_t delay_ns = delay_ns_ + (omitted == omitted_ns_.end() ? 0 : omitted->second);
+    return add_split({base, bytes, index, count, turn, delay_ns, shares}, width_, graph_);
   }
   void append(MessageId first, When when, std::vector<MessageEvent>& out) const {
     for (std::uint32_t p = 0; p < width_.parts; ++p) out.push_back({first + p, when});
@@ -192,6 +196,7 @@ class CollectiveLowering::Impl {
   std::vector<std::uint32_t> bases_;  // connections, in the order in which an iteration asks
   std::size_t next_base_ = 0;
   std::unordered_map<std::uint32_t, std::vector<double>> shares_;  // by base; looked up only
+  std::unordered_map<std::uint32_t, std::uint32_t> omitted_ns_;    // likewise, above 0
   std::vector<MessageEvent> events_;                               // scratch
   // Of the exchange at hand: what opened each rank's last round, and its last messages to send,
   // by round modulo window and rank.
@@ -339,6 +344,12 @@ MessageWidth width_of(const route::Router& router) {
   const std::uint32_t streams = router.stream_count();
   const bool turns = router.config().message_mode == route::MessageMode::round_robin;
   return {turns ? router.config().qps : streams, streams};
+}
+
+std::uint32_t omitted_ns(NodeId from, NodeId to, route::Router& router) {
+  constexpr double most_ns = 2e9;  // that still leaves room for a step's overhead
+  return static_cast<std::uint32_t>(
+      std::llround(std::min(router.omitted_latency_s(from, to) * 1e9, most_ns)));
 }
 
 MessageId add_split(const SplitMessage& message, const MessageWidth& width, MessageGraph& graph) {

@@ -29,6 +29,10 @@ struct MessageWidth {
 };
 MessageWidth width_of(const route::Router& router);
 
+// What a message takes inside hosts on links that paths leave out: packets do not cross these, so
+// that it starts later. At most 2 s.
+std::uint32_t omitted_ns(NodeId from, NodeId to, route::Router& router);
+
 // Part `index` of `count` of `bytes`, as `width.parts` messages on the connections from `base` on.
 struct SplitMessage {
   std::uint32_t base;

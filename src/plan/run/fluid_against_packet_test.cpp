@@ -215,6 +215,36 @@ jobs: [{{name: a, collective: send_recv, bytes: 4 KiB, place: list, ranks: [0, 2
   }
 }
 
+// A PCIe link that is faster than its NIC does not limit it, and is as long as it is.
+TEST_CASE("links inside hosts take their time, on both engines") {
+  const std::string fabric = R"(
+fabric:
+  rate: 400 Gbps
+  latency: 1 us
+  nodes: [{role: host, count: 2}, {role: gpu, count: 2, host: "host:0..1"},
+          {role: nic, count: 2, host: "host:0..1"}, {role: rtsw}]
+  links: [{pairs: "gpu:0..1--nic:0..1", latency: 20 us, rate: 512 Gbps}, "nic:0..1--rtsw:0"]
+)";
+  const auto lone = compare(fabric +
+                            "jobs: [{name: a, collective: send_recv, bytes: 4 KiB, place: list, "
+                            "ranks: [0, 1]}]\n");
+  CHECK(lone[0].fluid_s == approx(42.08e-6).epsilon(1e-3));
+  CHECK(lone[0].ratio() == approx(1).epsilon(0.01));
+  const auto step = compare(fabric + R"(
+jobs:
+  - name: step
+    model: {layers: 2, hidden: 1024, ffn: 4096, heads: 16, head_size: 64, vocabulary: 32000}
+    gpu: h100
+    parallel: {tp: 1, pp: 2, dp: 1}
+    micro_batch: 1
+    sequence: 64
+    batch: 4
+    place: list
+    ranks: [0, 1]
+)");
+  CHECK(step[0].ratio() == approx(1).epsilon(0.03));
+}
+
 // Every shortest way is used alike, so that each link along a dimension carries bytes / 64 of all
 // pairs times their mean distance, spread over its 2 x 64 links: 64 x (64 x 1) x S / 64 / 128.
 TEST_CASE("a torus: AlltoAll at the bound of its links, packets within 8 %") {
