@@ -156,6 +156,8 @@ TEST_CASE(
   Instance second(scratch, "second", server->conninfo());
   first.start();
   REQUIRE_MESSAGE(first.waits_ready(30s), first.said());
+  // What becomes of a stream whose servers die while they make it is not the matter here.
+  REQUIRE_MESSAGE(first.waits_until_said("NATS: stream WEFT made"), first.said());
   second.start();
   CHECK_MESSAGE(second.waits_until_said("standby, takes over when it can"), second.said());
   CHECK_FALSE(second.is_ready());
