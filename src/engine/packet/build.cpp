@@ -91,7 +91,11 @@ void Builder::size_columns() {
   world_.records_pauses = options.pause_trees;
   if (options.pause_trees) world_.queue_pauses.resize(world_.link_count);
   if (world_.class_count > 1)
-    world_.queues.resize(std::size_t{world_.link_count} * world_.class_count);
+    world_.queues = LargeArray<ClassQueue>(std::size_t{world_.link_count} * world_.class_count);
+  const auto shares = [](std::uint32_t weight) { return weight > 0; };
+  if (std::ranges::count_if(options.scheduler.weights, shares) > 1)
+    for (std::uint32_t c = 0; c < world_.class_count; ++c)
+      if (shares(options.scheduler.weights[c])) world_.deficit_classes |= 1u << c;
   if (world_.class_count > 1 && options.class_counters)
     world_.by_class.resize(std::size_t{world_.link_count} * world_.class_count);
 }

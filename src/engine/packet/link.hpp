@@ -51,9 +51,12 @@ struct alignas(64) Link {
   std::uint8_t guarded : 1 = 0;   // leads to one, and its sender obeys pauses
   std::uint8_t noticed : 1 = 0;   // a departure event is pending
   std::uint8_t listed = 0;        // among the links that have something to hand over
+  std::uint8_t queued = 0;        // classes with packets that wait, where there are several
 
   Packet& at(std::uint32_t i) { return ring[i & (capacity - 1)]; }
   const Packet& at(std::uint32_t i) const { return ring[i & (capacity - 1)]; }
+  // Classes, where there are several, with packets that may go.
+  std::uint32_t ready() const { return queued & ~std::uint32_t{paused}; }
 };
 static_assert(sizeof(Link) == 64);
 

@@ -49,6 +49,19 @@ struct Packet {
 };
 static_assert(sizeof(Packet) == 24);
 
+// What links count of a packet. Read before the packet is copied: in the copy, what is small can be
+// read again only when all of it has reached the cache.
+struct PacketFacts {
+  explicit PacketFacts(const Packet& packet)
+      : size(packet.size),
+        kind(packet.kind()),
+        traffic_class(packet.traffic_class),
+        marked(packet.marked) {}
+  std::uint32_t size;
+  PacketType kind;
+  std::uint32_t traffic_class, marked;
+};
+
 // The full number of a PSN that is within 2^23 of `near`.
 constexpr std::uint32_t extend_psn(std::uint32_t psn, std::uint32_t near) {
   const std::uint32_t diff = (psn - near) << (32 - psn_bits);

@@ -10,7 +10,7 @@ void restore_link(World& world, std::uint32_t id) {
   link.free = link.due = 0;
   link.head = link.cur = link.tail = 0;  // the ring stays
   link.waiting = 0;
-  link.paused = 0;
+  link.paused = link.queued = 0;
   link.noticed = 0;
   LinkTally& tally = world.tallies[id];
   tally = {.port = tally.port};

@@ -40,8 +40,7 @@ void Shard::take_over(std::uint32_t id) {
 }
 
 void Shard::run(Ps until) {
-  while (wheel_.next_time() < until) {
-    const Event event = wheel_.pop();
+  for (Event event{}; wheel_.pop_before(until, event);) {
     now_ = event.t;
     ++counters_.events;
     handle(event);
@@ -49,8 +48,8 @@ void Shard::run(Ps until) {
 }
 
 void Shard::run_to_output(Ps until, std::size_t messages) {
-  while (outputs_.empty() && messages_over_ < messages && wheel_.next_time() < until) {
-    const Event event = wheel_.pop();
+  for (Event event;
+       outputs_.empty() && messages_over_ < messages && wheel_.pop_before(until, event);) {
     now_ = event.t;
     ++counters_.events;
     handle(event);
@@ -164,10 +163,11 @@ void Shard::post(Ps t, EventKind kind, std::uint32_t id, std::uint32_t shard) {
 Ps Shard::next_start(std::uint32_t id, const Link& link) const {
   if (link.waiting == 0) return never;
   if (world_.class_count == 1) return link.paused ? never : link.free;
+  const ClassQueue* queues = &world_.queues[std::size_t{id} * world_.class_count];
   Ps first = never;
-  for (std::uint32_t c = 0; c < world_.class_count; ++c) {
-    const ClassQueue& q = world_.queues[std::size_t{id} * world_.class_count + c];
-    if (q.head != q.tail && (link.paused >> c & 1) == 0) first = std::min(first, q.at(q.head).t);
+  for (std::uint32_t left = link.ready(); left != 0; left &= left - 1) {
+    const ClassQueue& q = queues[std::countr_zero(left)];
+    first = std::min(first, q.at(q.head).t);
   }
   return first == never ? never : std::max(first, link.free);
 }
@@ -178,7 +178,7 @@ ClassQueue* Shard::next_class(std::uint32_t id, const Link& link, Ps start) {
   ClassQueue* queues = &world_.queues[std::size_t{id} * world_.class_count];
   const auto ready = [&](std::uint32_t c) {
     const ClassQueue& q = queues[c];
-    return q.head != q.tail && (link.paused >> c & 1) == 0 && q.at(q.head).t <= start;
+    return (link.ready() >> c & 1) != 0 && q.at(q.head).t <= start;
   };
   bool weighted = false;
   for (std::uint32_t c = world_.class_count; c-- > 0;) {
@@ -201,17 +201,45 @@ ClassQueue* Shard::next_class(std::uint32_t id, const Link& link, Ps start) {
   return nullptr;
 }
 
-void Shard::settle_classes(std::uint32_t id, Link& link, Ps t) {
-  for (Ps start; (start = next_start(id, link)) <= t;) {
-    ClassQueue* queue = next_class(id, link, start);
-    const Packet& packet = queue->at(queue->head);
+void Shard::settle_waiting(std::uint32_t id, Link& link, Ps t) {
+  if (world_.class_count > 1) return settle_classes(id, link, t);
+  while (link.cur != link.tail && link.free <= t && !link.paused) {
+    Packet& packet = link.at(link.cur);
+    const Ps start = std::max(packet.t, link.free);
     link.waiting -= packet.size;
-    count_waiting(id, packet, -std::int64_t{packet.size});
     if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet, start);
+    depart(id, link, packet, PacketFacts(packet), start);
+    if (link.head == link.cur && !link.cross) wheel_.push_arrival(packet.t, id);
+    ++link.cur;
+  }
+}
+
+void Shard::settle_classes(std::uint32_t id, Link& link, Ps t) {
+  while (link.free <= t && link.ready() != 0) {
+    const std::uint32_t ready = link.ready();
+    ClassQueue* queue = &world_.queues[std::size_t{id} * world_.class_count];
+    Ps start = 0;
+    if ((ready & (ready - 1)) == 0 && (ready & world_.deficit_classes) == 0) {
+      queue += std::countr_zero(ready);
+      start = std::max(queue->at(queue->head).t, link.free);
+      if (start > t) return;
+    } else {
+      start = next_start(id, link);
+      if (start > t) return;
+      queue = next_class(id, link, start);
+    }
+    const Packet& first = queue->at(queue->head++);
+    const PacketFacts facts(first);
+    if (queue->head == queue->tail)
+      link.queued = static_cast<std::uint8_t>(link.queued & ~(1u << facts.traffic_class));
+    link.waiting -= facts.size;
+    count_waiting(id, facts.traffic_class, -std::int64_t{facts.size});
+    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], first, start);
+    __builtin_prefetch(&queue->at(queue->head));
     Packet& leaving = slot(link);
-    leaving = queue->at(queue->head++);
-    depart(id, link, leaving, start);
-    append(id, link, leaving);
+    leaving = first;
+    depart(id, link, leaving, facts, start);
+    append(id, link, link.free + world_.kinds[link.kind].latency);
   }
 }
 
@@ -222,17 +250,18 @@ Packet& Shard::place_to_wait(std::uint32_t id, Link& link, std::uint32_t traffic
   return queue.at(queue.tail);
 }
 
-// `packet` stands in its place_to_wait.
-void Shard::wait(std::uint32_t id, Link& link, const Packet& packet) {
+// The packet stands in its place_to_wait.
+void Shard::wait(std::uint32_t id, Link& link, PacketFacts facts) {
   if (world_.class_count == 1) {
     ++link.tail;
   } else {
-    ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + packet.traffic_class];
+    ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + facts.traffic_class];
     ++queue.tail;
-    count_waiting(id, packet, packet.size);
+    link.queued = static_cast<std::uint8_t>(link.queued | 1u << facts.traffic_class);
+    count_waiting(id, facts.traffic_class, facts.size);
   }
-  link.waiting += packet.size;
-  if (link.waiting < packet.size) [[unlikely]]
+  link.waiting += facts.size;
+  if (link.waiting < facts.size) [[unlikely]]
     overrun_ = std::min(overrun_, id);
   if (link.cross) list(id, link);
   LinkTally& tally = world_.tallies[id];
@@ -246,14 +275,15 @@ void Shard::send(std::uint32_t id, const Packet& packet) {
   if (link.dead) return lose(id, packet);
   settle(id, link, now_);
   const bool goes = idle(link, packet.traffic_class);
-  Packet& place = goes ? slot(link) : place_to_wait(id, link, packet.traffic_class);
+  const PacketFacts facts(packet);
+  Packet& place = goes ? slot(link) : place_to_wait(id, link, facts.traffic_class);
   place = packet;
   if (!goes) {
     place.t = now_;
-    return wait(id, link, place);
+    return wait(id, link, facts);
   }
-  depart(id, link, place, now_);
-  append(id, link, place);
+  depart(id, link, place, facts, now_);
+  append(id, link, link.free + world_.kinds[link.kind].latency);
 }
 
 void Shard::notice(std::uint32_t id, Link& link) {
@@ -387,27 +417,28 @@ void Shard::forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id,
       return drop(room, in_id, out_id, packet);
     }
   }
-  Packet& place = goes ? slot(out) : place_to_wait(out_id, out, packet.traffic_class);
+  PacketFacts facts(packet);
+  Packet& place = goes ? slot(out) : place_to_wait(out_id, out, facts.traffic_class);
   place = packet;
-  const std::uint32_t step = goes_forward(packet.kind()) ? 1u : static_cast<std::uint32_t>(-1);
+  const std::uint32_t step = goes_forward(facts.kind) ? 1u : static_cast<std::uint32_t>(-1);
   place.set_place(in.port, packet.hop() + (out.drain ? 0 : step));
   if (packet.is_data() && out.waiting > world_.kinds[out.kind].kmin && marks(out, out_id, packet)) {
-    counters_.ecn_marks += place.marked ? 0 : 1;
-    place.marked = 1;
+    counters_.ecn_marks += facts.marked == 0 ? 1 : 0;
+    facts.marked = place.marked = 1;
   }
   if (goes) {
-    depart(out_id, out, place, now_);
-    return append(out_id, out, place);
+    depart(out_id, out, place, facts, now_);
+    return append(out_id, out, out.free + world_.kinds[out.kind].latency);
   }
   place.t = now_;
-  if (!accounted) return wait(out_id, out, place);
+  if (!accounted) return wait(out_id, out, facts);
 
   note_source(node, out_id, out, in.port);
-  wait(out_id, out, place);
-  enter_buffer(node, place);
-  world_.ingress(node, in.port, place.traffic_class).bytes += place.size;
+  wait(out_id, out, facts);
+  enter_buffer(node, facts.size);
+  world_.ingress(node, in.port, facts.traffic_class).bytes += facts.size;
   if (watched(node, out_id)) notice(out_id, out);
-  if (world_.options.pfc.on && in.guarded) check_pause(node, in, in_id, place.traffic_class);
+  if (world_.options.pfc.on && in.guarded) check_pause(node, in, in_id, facts.traffic_class);
 }
 
 // Before a packet that came in by `port` waits for a link.
@@ -447,7 +478,7 @@ void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& 
   Link& out = world_.links[out_id];
   if (!idle(out, header.traffic_class) && out.buffered) {
     NodeBuffer& node = world_.nodes[in.to];
-    enter_buffer(node, header);
+    enter_buffer(node, header.size);
     world_.ingress(node, in.port, header.traffic_class).bytes += header.size;
     note_source(node, out_id, out, in.port);
   }
@@ -744,9 +775,9 @@ void Shard::count_in_class(std::uint32_t link, const Packet& packet,
   if (!world_.by_class.empty()) ++(world_.of_class(link, packet.traffic_class).counts.*what);
 }
 
-void Shard::count_waiting(std::uint32_t link, const Packet& packet, std::int64_t bytes) {
+void Shard::count_waiting(std::uint32_t link, std::uint32_t traffic_class, std::int64_t bytes) {
   if (world_.by_class.empty()) return;
-  ClassTally& tally = world_.of_class(link, packet.traffic_class);
+  ClassTally& tally = world_.of_class(link, traffic_class);
   tally.waiting = static_cast<std::uint32_t>(tally.waiting + bytes);
   tally.counts.queue_max = std::max(tally.counts.queue_max, tally.waiting);
 }

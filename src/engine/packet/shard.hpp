@@ -103,19 +103,20 @@ class Shard {
 
  private:
   // Links.
-  void enter_buffer(NodeBuffer& node, const Packet& packet);
+  void enter_buffer(NodeBuffer& node, std::uint32_t size);
   void leave_buffer(NodeBuffer& node, const Packet& packet, Ps start);
   void record_entry(NodeBuffer& node, std::uint32_t size);
   void settle(std::uint32_t id, Link& link, Ps t);
+  void settle_waiting(std::uint32_t id, Link& link, Ps t);
   void settle_classes(std::uint32_t id, Link& link, Ps t);
   ClassQueue* next_class(std::uint32_t id, const Link& link, Ps start);
   Ps next_start(std::uint32_t id, const Link& link) const;
-  void depart(std::uint32_t id, Link& link, Packet& packet, Ps start);
+  void depart(std::uint32_t id, Link& link, Packet& place, PacketFacts facts, Ps start);
   Packet& slot(Link& link);
   void list(std::uint32_t id, Link& link);
-  void append(std::uint32_t id, Link& link, const Packet& packet);
+  void append(std::uint32_t id, Link& link, Ps arrival);
   Packet& place_to_wait(std::uint32_t id, Link& link, std::uint32_t traffic_class);
-  void wait(std::uint32_t id, Link& link, const Packet& packet);
+  void wait(std::uint32_t id, Link& link, PacketFacts facts);
   template <class Ring>
   void grow(Ring& ring);
   // Of a link that is settled: whether a packet that comes now goes at once.
@@ -244,7 +245,7 @@ class Shard {
   void watch_departure(std::uint32_t id, const Link& link, const Packet& packet);
   // Where classes are counted.
   void count_in_class(std::uint32_t link, const Packet& packet, std::uint64_t LinkCounters::* what);
-  void count_waiting(std::uint32_t link, const Packet& packet, std::int64_t bytes);
+  void count_waiting(std::uint32_t link, std::uint32_t traffic_class, std::int64_t bytes);
   void count_pause(std::uint32_t link, std::uint32_t traffic_class, bool begins);
 
   void handle(const Event& event);

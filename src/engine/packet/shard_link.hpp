@@ -7,24 +7,25 @@
 
 namespace weft::engine::packet {
 
-inline void Shard::depart(std::uint32_t id, Link& link, Packet& packet, Ps start) {
+inline void Shard::depart(std::uint32_t id, Link& link, Packet& place, PacketFacts facts,
+                          Ps start) {
   const LinkKind& kind = world_.kinds[link.kind];
-  link.free = start + kind.serialisation(packet.size);
-  packet.t = link.free + kind.latency;
+  link.free = start + kind.serialisation(facts.size);
+  place.t = link.free + kind.latency;
   ++counters_.hops;
   LinkTally& tally = world_.tallies[id];
-  tally.bytes += packet.size;
-  (packet.is_data() ? tally.data : tally.control) += 1;
+  tally.bytes += facts.size;
+  (facts.kind == PacketType::data ? tally.data : tally.control) += 1;
   // An ACK carries the mark back.
-  tally.marked += packet.marked & (packet.kind() <= PacketType::trimmed ? 1u : 0u);
+  tally.marked += facts.marked & (facts.kind <= PacketType::trimmed ? 1u : 0u);
   if (world_.watches_departures) [[unlikely]]
-    watch_departure(id, link, packet);
+    watch_departure(id, link, place);
 }
 
-// A packet waits at a switch.
-inline void Shard::enter_buffer(NodeBuffer& node, const Packet& packet) {
-  node.waiting += packet.size;
-  if (node.waiting > node.record_above) record_entry(node, packet.size);
+// So much more waits at a switch.
+inline void Shard::enter_buffer(NodeBuffer& node, std::uint32_t size) {
+  node.waiting += size;
+  if (node.waiting > node.record_above) record_entry(node, size);
 }
 
 // A packet that waited at a switch no longer does, since `start`.
@@ -36,17 +37,7 @@ inline void Shard::leave_buffer(NodeBuffer& node, const Packet& packet, Ps start
 }
 
 inline void Shard::settle(std::uint32_t id, Link& link, Ps t) {
-  if (world_.class_count > 1) [[unlikely]]
-    return settle_classes(id, link, t);
-  while (link.cur != link.tail && link.free <= t && !link.paused) {
-    Packet& packet = link.at(link.cur);
-    const Ps start = std::max(packet.t, link.free);
-    link.waiting -= packet.size;
-    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet, start);
-    depart(id, link, packet, start);
-    if (link.head == link.cur && !link.cross) wheel_.push_arrival(packet.t, id);
-    ++link.cur;
-  }
+  if (link.waiting > 0 && link.free <= t) settle_waiting(id, link, t);
 }
 
 template <class Ring>
@@ -75,11 +66,11 @@ inline Packet& Shard::slot(Link& link) {
 }
 
 // Onto the wire, behind all that is there; nothing waits in the ring.
-inline void Shard::append(std::uint32_t id, Link& link, const Packet& packet) {
+inline void Shard::append(std::uint32_t id, Link& link, Ps arrival) {
   if (link.cross) {
     list(id, link);
   } else if (link.head == link.cur) {
-    wheel_.push_arrival(packet.t, id);
+    wheel_.push_arrival(arrival, id);
   }
   ++link.tail;
   ++link.cur;

@@ -39,6 +39,7 @@ void Shard::drop_link(std::uint32_t id) {
     ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + c];
     for (; queue.head != queue.tail; ++queue.head) lose_waiting(queue.at(queue.head));
   }
+  link.queued = 0;
   WEFT_CHECK(link.cur - link.head <= link.capacity);
   link.waiting = 0;
   for (std::uint32_t c = 0; !world_.by_class.empty() && c < world_.class_count; ++c) {

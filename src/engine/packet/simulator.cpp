@@ -70,7 +70,8 @@ WheelShape wheel_shape(const World& world, std::uint32_t partitions) {
   constexpr Ps packet_time = 500'000;
   constexpr std::uint32_t bits_max = 18;
   const auto bits = static_cast<std::uint32_t>(std::bit_width((latency + packet_time) >> width));
-  return {bits > bits_max ? width + bits - bits_max : width, std::min(bits, bits_max)};
+  const std::uint32_t fitted = bits > bits_max ? width + bits - bits_max : width;
+  return {std::min(fitted, Wheel::width_max), std::min(bits, bits_max)};
 }
 
 Simulator::Simulator(World& world, std::span<const StateChange> changes, Partitioning partitioning,

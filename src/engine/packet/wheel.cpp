@@ -5,7 +5,7 @@
 namespace weft::engine::packet {
 
 void Wheel::open(std::uint32_t width, std::uint32_t bucket_bits) {
-  WEFT_CHECK(pending_ == 0 && bucket_bits < 32);
+  WEFT_CHECK(pending_ == 0 && bucket_bits < 32 && width <= width_max);
   width_ = width;
   buckets_ = 1u << std::max(bucket_bits, 6u);
   bucket_.assign(buckets_, {});
@@ -30,15 +30,18 @@ void Wheel::clear() {
 // would move thousands.
 void Wheel::insert_present(const Event& event) {
   constexpr std::size_t near = 32;
+  if (event.t >> width_ < tick_) return push_early(event);  // what comes from another shard
+  const Key key = key_of(event);
   std::size_t i = present_.size();
-  if (i - at_ > near && before(event, present_[i - near])) {
-    early_.push_back(event);
-    std::ranges::push_heap(early_, after());
-    return;
-  }
-  present_.push_back(event);
-  for (; i > at_ && before(event, present_[i - 1]); --i) present_[i] = present_[i - 1];
-  present_[i] = event;
+  if (i - at_ > near && key < present_[i - near]) return push_early(event);
+  present_.push_back(key);
+  for (; i > at_ && key < present_[i - 1]; --i) present_[i] = present_[i - 1];
+  present_[i] = key;
+}
+
+void Wheel::push_early(const Event& event) {
+  early_.push_back(event);
+  std::ranges::push_heap(early_, after());
 }
 
 Event Wheel::pop_early() {
@@ -73,7 +76,7 @@ bool Wheel::advance() {
   at_ = 0;
   collect(static_cast<std::uint32_t>(tick & (buckets_ - 1)));
   while (!far_.empty() && far_.top().t >> width_ == tick) {
-    present_.push_back(far_.top());
+    present_.push_back(key_of(far_.top()));
     far_.pop();
   }
   sort_present();
@@ -86,12 +89,12 @@ void Wheel::collect(std::uint32_t bucket) {
     const Link& l = links_[link];
     __builtin_prefetch(&l.at(l.head));
     __builtin_prefetch(&l.at(l.head + 1));
-    present_.push_back({l.due, EventKind::arrival, link});
+    present_.push_back(key_of({l.due, EventKind::arrival, link}));
     link = l.next_due;
     if (link != none) __builtin_prefetch(&links_[link]);
   }
   for (std::uint32_t slot = bucket_[bucket].others; slot != none;) {
-    present_.push_back(chained_[slot].event);
+    present_.push_back(key_of(chained_[slot].event));
     const std::uint32_t next = chained_[slot].next;
     chained_[slot].next = free_chained_;
     free_chained_ = slot;
@@ -103,14 +106,14 @@ void Wheel::collect(std::uint32_t bucket) {
 void Wheel::sort_present() {
   constexpr std::size_t few = 16;
   if (present_.size() > few) {
-    std::ranges::sort(present_, [this](const Event& a, const Event& b) { return before(a, b); });
+    std::ranges::sort(present_);
     return;
   }
   for (std::size_t i = 1; i < present_.size(); ++i) {
-    const Event event = present_[i];
+    const Key key = present_[i];
     std::size_t j = i;
-    for (; j > 0 && before(event, present_[j - 1]); --j) present_[j] = present_[j - 1];
-    present_[j] = event;
+    for (; j > 0 && key < present_[j - 1]; --j) present_[j] = present_[j - 1];
+    present_[j] = key;
   }
 }
 

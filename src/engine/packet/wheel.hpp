@@ -35,9 +35,13 @@ struct Event {
 };
 
 // Events within the horizon wait in buckets of 2^width ps, those beyond in a heap. Only the bucket
-// that is being emptied is sorted. Cost: some 15 ns an event, however many wait.
+// that is being emptied is sorted, by one word for each event. Cost: some 15 ns an event, however
+// many wait.
 class Wheel {
+  static constexpr std::uint32_t id_shift = 1, kind_shift = 33, time_shift = 37;  // of a Key
+
  public:
+  static constexpr std::uint32_t width_max = 64 - time_shift;
   // Links from `twins` on are the receiving sides of links[id - twins].
   Wheel(LargeArray<Link>& links, std::uint32_t twins) : links_(links), twins_(twins) {}
   void open(std::uint32_t width, std::uint32_t bucket_bits);
@@ -49,12 +53,21 @@ class Wheel {
   Ps next_time() {
     while (at_ == present_.size() && early_.empty())
       if (!advance()) return never;
-    return early_is_next() ? early_.front().t : present_[at_].t;
+    return early_is_next() ? early_.front().t : time_of(present_[at_]);
   }
-  // Only after next_time() has given a time.
-  Event pop() {
+  // Takes the first event before `until`; false when there is none.
+  bool pop_before(Ps until, Event& event) {
+    while (at_ == present_.size() && early_.empty())
+      if (!advance()) return false;
+    if (early_is_next()) [[unlikely]] {
+      if (early_.front().t >= until) return false;
+      event = pop_early();
+    } else {
+      if (time_of(present_[at_]) >= until) return false;
+      event = event_of(present_[at_++]);
+    }
     --pending_;
-    return early_is_next() ? pop_early() : present_[at_++];
+    return true;
   }
 
  private:
@@ -62,6 +75,22 @@ class Wheel {
     Event event;
     std::uint32_t next;
   };
+  // An event of the present bucket, in the order in which they happen: its time within the bucket,
+  // its kind, its link or whatever it is of, and whether that is a twin, which comes where its link
+  // would.
+  using Key = std::uint64_t;
+  static_assert(static_cast<std::uint32_t>(EventKind::loss) < 1u << (time_shift - kind_shift));
+  Key key_of(const Event& e) const {
+    const bool is_twin = e.kind == EventKind::arrival && e.id >= twins_;
+    return (e.t - (tick_ << width_)) << time_shift | static_cast<Key>(e.kind) << kind_shift |
+           Key{is_twin ? e.id - twins_ : e.id} << id_shift | Key{is_twin};
+  }
+  Ps time_of(Key key) const { return (tick_ << width_) + (key >> time_shift); }
+  Event event_of(Key key) const {
+    const auto id = static_cast<std::uint32_t>(key >> id_shift);
+    return {time_of(key), static_cast<EventKind>(key >> kind_shift & 15),
+            id + ((key & 1) != 0 ? twins_ : 0)};
+  }
   std::uint32_t order_id(const Event& e) const {
     return e.kind == EventKind::arrival && e.id >= twins_ ? e.id - twins_ : e.id;
   }
@@ -74,8 +103,10 @@ class Wheel {
     return [this](const Event& a, const Event& b) { return before(b, a); };
   }
   bool early_is_next() const {
-    return !early_.empty() && (at_ == present_.size() || before(early_.front(), present_[at_]));
+    return !early_.empty() &&
+           (at_ == present_.size() || before(early_.front(), event_of(present_[at_])));
   }
+  void push_early(const Event& event);
   Event pop_early();
   void insert_present(const Event& event);
   void mark(std::uint32_t bucket) { busy_[bucket >> 6] |= std::uint64_t{1} << (bucket & 63); }
@@ -94,10 +125,10 @@ class Wheel {
   std::vector<std::uint64_t> busy_;  // a bit for each bucket
   std::vector<Chained> chained_;
   std::uint32_t free_chained_ = none;
-  std::uint64_t tick_ = 0;      // the bucket that is being emptied, unwrapped
-  std::vector<Event> present_;  // sorted
+  std::uint64_t tick_ = 0;    // the bucket that is being emptied, unwrapped
+  std::vector<Key> present_;  // sorted
   std::size_t at_ = 0;
-  std::vector<Event> early_;  // of the same bucket: a heap of those that would move many
+  std::vector<Event> early_;  // a heap: of the same bucket, that would move many, or of one before
   std::uint64_t pending_ = 0;
   struct Later {
     bool operator()(const Event& a, const Event& b) const { return a.t > b.t; }

@@ -77,7 +77,7 @@ void for_each_port(const std::uint64_t* set, std::uint32_t words, Visit visit) {
 }
 
 // Where packets of one class wait, when links serve several classes.
-struct ClassQueue {
+struct alignas(32) ClassQueue {
   Packet* ring = nullptr;
   std::uint32_t head = 0, tail = 0, capacity = 0;
   std::uint32_t deficit = 0;
@@ -179,6 +179,7 @@ struct World {
 
   std::uint32_t link_count = 0;  // the fabric's, then drains; twins follow
   std::uint32_t class_count = 1;
+  std::uint32_t deficit_classes = 0;  // where several share by weight: these
   PacketPages pages;
   LargeArray<Link> links;
   LargeArray<LinkTally> tallies;
@@ -189,7 +190,7 @@ struct World {
   std::vector<QueuePauses> queue_pauses;  // by link, where pauses are recorded
   std::vector<LinkKind> kinds;
   std::vector<std::uint32_t> headroom;  // by kind
-  std::vector<ClassQueue> queues;       // by link and class, where there are several
+  LargeArray<ClassQueue> queues;        // by link and class, where there are several
   std::vector<NodeBuffer> nodes;
   std::vector<Ingress> ingresses;
   std::vector<Relief> reliefs;           // by ingress; none where each departure is looked at
