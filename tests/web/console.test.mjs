@@ -138,6 +138,17 @@ async function casePage(page, base, name) {
   assert.deepEqual([documents.case.id, documents.records], [id, records]);
   assert.equal(spawnSync(weft, ['case', 'nobody', '--from', base]).status, 2);
   await inspect(page, `case ${name}`);
+  // Who is about to write a reason goes on writing when somebody else has done something.
+  const held = await fetch(`${base}/v1/cases/${id}/hold`, {method: 'POST', body: '{"reason":"somebody else"}',
+    headers: {'Content-Type': 'application/json'}});
+  await page.focus('.commands input');
+  await page.keyboard.type('the ');
+  assert.equal(held.status, 200);
+  await wait(page, () => document.querySelector('#repair-title').parentNode.textContent.includes('on hold'));
+  await page.keyboard.type('end of it');
+  assert.equal(await page.inputValue('.commands input'), 'the end of it');
+  await page.click('text=Release');
+  await wait(page, () => !document.querySelector('#repair-title').parentNode.textContent.includes('on hold'));
   // A command needs a reason, and its effect comes by an event.
   await page.click('text=Hold');
   await wait(page, () => document.querySelector('.said').textContent === 'Give a reason first.');

@@ -5,7 +5,7 @@ import {traceSections, type JobTrace as JobPicture} from '../colltrace';
 import {ask, part, send, type Audit, type Case, type Fabric, type JobEffects, type JobTrace, type Repair, type Said} from './api';
 import type {Known} from './live';
 import {neighbourhood} from './map';
-import {age, badge, button, caseLink, cards, commands, isPast, label, nodesOf, serviceNow, severity, svg, texts, then, time} from './ui';
+import {age, badge, button, caseLink, cards, Commands, isPast, label, nodesOf, redraw, serviceNow, severity, svg, texts, then, time} from './ui';
 
 const pageRows = 100;
 
@@ -149,6 +149,10 @@ export class CasePage {
   private item: Case | undefined;
   private lines: Line[] = [];
   private readonly repair = el('div');
+  private readonly repairFacts = el('div');
+  private readonly repairCommands = el('div');
+  private readonly repairOthers = el('div');
+  private readonly commands = new Commands(() => void this.read());
   private readonly head = el('div');
   private readonly people = el('div');
   private readonly jobs = el('div');
@@ -250,20 +254,25 @@ export class CasePage {
       return this.repair.replaceChildren(section('repair', 'Repair',
         'Where the repair stood then is not kept: its steps are below, under What was done. Jobs and their traces of then are not kept either.'));
     const repair = this.live.repairOf.get(this.id);
-    // While a reason is being written its field stays.
-    if (this.repair.contains(document.activeElement) && this.repair.querySelector('input')?.value !== '') return;
     const others = repair?.cases.filter((of) => of.id !== this.id &&
       (of.kind !== this.item?.cause.kind || of.root !== this.item.cause.entity)) ?? [];
+    if (!this.repair.contains(this.repairFacts))
+      this.repair.replaceChildren(section('repair', 'Repair', '', this.repairFacts, this.repairCommands, this.repairOthers));
+    this.repairFacts.replaceChildren(repair === undefined ? el('p', {class: 'lead'}, 'None is under way.') : repairFacts(repair));
+    this.showCommands(repair);
+    this.repairOthers.replaceChildren(...(others.length === 0 ? [] : [el('h3', {}, 'What else it was taken for'),
+      el('ul', {}, ...others.map((of) => el('li', {}, caseLink(of.id, `${label(of.kind)} at ${of.root}`),
+        ` with ${format.percent(of.confidence)}`, of.is_open ? ', open' : of.is_moved ? ', dropped' : ', over')))]));
+  }
+
+  private showCommands(repair: Repair | undefined) {
+    if (repair === undefined || repair.ended !== null) return this.repairCommands.replaceChildren();
     const run = (command: string) => (reason: string) => send('POST', `/v1/cases/${part(this.id)}/${command}`, {reason});
-    this.repair.replaceChildren(section('repair', 'Repair', '',
-      repair === undefined ? el('p', {class: 'lead'}, 'None is under way.') : repairFacts(repair),
-      repair === undefined || repair.ended !== null ? undefined : commands([
-        {words: 'Approve', run: run('approve')}, {words: 'Reject', run: run('reject')},
-        repair.is_held ? {words: 'Release', run: run('release')} : {words: 'Hold', run: run('hold')},
-        {words: 'Repaired', run: run('repaired')}, ...this.vendorSteps(repair)], () => void this.read()),
-      others.length === 0 ? undefined : el('div', {}, el('h3', {}, 'What else it was taken for'),
-        el('ul', {}, ...others.map((of) => el('li', {}, caseLink(of.id, `${label(of.kind)} at ${of.root}`),
-          ` with ${format.percent(of.confidence)}`, of.is_open ? ', open' : of.is_moved ? ', dropped' : ', over'))))));
+    this.commands.show([
+      {words: 'Approve', run: run('approve')}, {words: 'Reject', run: run('reject')},
+      repair.is_held ? {words: 'Release', run: run('release')} : {words: 'Hold', run: run('hold')},
+      {words: 'Repaired', run: run('repaired')}, ...this.vendorSteps(repair)]);
+    if (!this.repairCommands.contains(this.commands.root)) this.repairCommands.replaceChildren(this.commands.root);
   }
 
   // Who takes care of the case, and what people said about it.
@@ -285,7 +294,7 @@ export class CasePage {
                                   'aria-label': 'Comment'}) as HTMLTextAreaElement;
     const filled = (key: string, field: HTMLInputElement | HTMLTextAreaElement): Record<string, string> =>
       field.value.trim() === '' ? {} : {[key]: field.value.trim()};
-    this.people.replaceChildren(section('people', 'Owner and comments', '',
+    redraw(this.people, () => this.people.replaceChildren(section('people', 'Owner and comments', '',
       owner === '' ? el('p', {class: 'lead'}, 'Nobody has taken this case.') : facts([
         ['Owner', el('span', {}, el('strong', {}, owner), ` for ${age(handling?.since ?? '')}`,
                      handling?.by === owner ? '' : `, by ${handling?.by ?? ''}`)]]),
@@ -296,7 +305,7 @@ export class CasePage {
       el('div', {class: 'commands'}, words, button('Comment', () => {
         if (words.value.trim() === '') words.focus();
         else run('comment', filled('text', words));
-      })), said])));
+      })), said]))));
   }
 
   // Where it waits for people, or for the vendor.

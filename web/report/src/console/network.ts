@@ -5,7 +5,7 @@ import {rampColour, readTheme} from '../theme';
 import {ask, send, type Count, type Fabric, type Feeds, type Probes, type Series} from './api';
 import type {Known} from './live';
 import {cableOf, matrix} from './map';
-import {age, badge, button, cards, caseLink, cell, cellOf, commands, isPast, label, link, nodesOf, redraw, serviceNow, texts, then, time} from './ui';
+import {age, badge, button, cards, caseLink, cell, cellOf, Commands, isPast, label, link, nodesOf, redraw, serviceNow, texts, then, time} from './ui';
 
 const lossyShare = 1e-3;
 const share = ({sent, lost}: Count) => (sent === 0 ? 0 : lost / sent);
@@ -192,7 +192,8 @@ export class MinutePage extends Page<Sli> {
 
 export class CapacityPage extends Page<void> {
   private readonly table = el('div');
-  private control: string | undefined;  // what the commands are for, so that they are not replaced
+  private readonly commands = new Commands(() => void this.live.refresh().then(() => this.show()));
+  private control: boolean | undefined;  // what the kill switch was shown as
   constructor(live: Known) {
     super('Capacity', 'What is out of service, what is left of the uplinks, and the switch that stops all actions.', live);
     this.body.append(el('div', {class: 'kill'}), this.table);
@@ -210,17 +211,15 @@ export class CapacityPage extends Page<void> {
     };
     const lifts = of.frozen.some((row) => row.who !== 'policy') ?
       [{words: 'Lift freezes', run: (reason: string) => send('DELETE', '/v1/freeze', {reason})}] : [];
-    const control = `${of.kill_switch} ${lifts.length}`;
-    if (this.control !== control) {
-      this.control = control;
-      const done = () => void this.live.refresh().then(() => this.show());
+    if (this.control !== of.kill_switch) {
+      this.control = of.kill_switch;
       this.body.firstElementChild?.replaceChildren(section('kill', 'Kill switch', of.kill_switch
-        ? 'On: weft takes no action.' : 'Off: weft acts as the policy says.',
-        commands(of.kill_switch ? [{words: 'Allow actions again', run: (reason) => send('DELETE', '/v1/kill-switch', {reason})}, ...lifts]
-          : [{words: 'Stop all actions', run: (reason) => send('PUT', '/v1/kill-switch', {reason})},
-             {words: 'No new drains for 1 h', run: (reason) => send('POST', '/v1/freeze',
-               {reason, until: new Date(serviceNow() + 3600e3).toISOString()})}, ...lifts], done)));
+        ? 'On: weft takes no action.' : 'Off: weft acts as the policy says.', this.commands.root));
     }
+    this.commands.show(of.kill_switch ? [{words: 'Allow actions again', run: (reason) => send('DELETE', '/v1/kill-switch', {reason})}, ...lifts]
+      : [{words: 'Stop all actions', run: (reason) => send('PUT', '/v1/kill-switch', {reason})},
+         {words: 'No new drains for 1 h', run: (reason) => send('POST', '/v1/freeze',
+           {reason, until: new Date(serviceNow() + 3600e3).toISOString()})}, ...lifts]);
     this.table.replaceChildren(
       of.frozen.length === 0 ? '' : section('frozen', 'Freezes', '', cards('No new drains', texts('From', 'Until', 'Who', 'Why'),
         of.frozen.map((row) => [time(row.from), time(row.until), row.who, row.why]))),

@@ -102,29 +102,46 @@ export function redraw(root: HTMLElement, draw: () => void) {
       ?.focus({preventScroll: true});
 }
 
-// Asks for the reason that every command needs, in place.
-export function commands(rows: {words: string; run: (reason: string) => Promise<unknown>; field?: HTMLElement}[],
-                         done: () => void) {
-  const reason = el('input', {type: 'text', placeholder: 'Reason, for the audit log', maxlength: '1000',
-                              'aria-label': 'Reason, for the audit log'}) as HTMLInputElement;
-  const said = el('p', {role: 'status', class: 'said'});
-  const run = async (row: (typeof rows)[number]) => {
-    if (reason.value.trim() === '') {
-      said.textContent = 'Give a reason first.';
-      reason.focus();
+export interface Command {
+  words: string;
+  run: (reason: string) => Promise<unknown>;
+  field?: HTMLElement;
+}
+
+// Asks for the reason that every command needs, in place. What is being written stays when the commands become others.
+export class Commands {
+  private readonly reason = el('input', {type: 'text', placeholder: 'Reason, for the audit log', maxlength: '1000',
+                                         'aria-label': 'Reason, for the audit log'}) as HTMLInputElement;
+  private readonly said = el('p', {role: 'status', class: 'said'});
+  private readonly buttons = el('span', {class: 'buttons'});
+  private shown = '';
+  readonly root = el('div', {class: 'commands'}, this.reason, this.buttons, this.said);
+
+  constructor(private readonly done: () => void) {}
+
+  show(rows: Command[]) {
+    const words = rows.map((row) => row.words).join('\n');
+    if (words === this.shown) return;
+    this.shown = words;
+    redraw(this.buttons, () => this.buttons.replaceChildren(...rows.flatMap((row) =>
+      [...(row.field === undefined ? [] : [row.field]), button(row.words, () => void this.run(row))])));
+  }
+
+  private async run(row: Command) {
+    const reason = this.reason.value;
+    if (reason.trim() === '') {
+      this.said.textContent = 'Give a reason first.';
+      this.reason.focus();
       return;
     }
-    said.textContent = `${row.words} …`;
+    this.said.textContent = `${row.words} …`;
     try {
-      await row.run(reason.value.trim());
-      said.textContent = `${row.words}: done.`;
-      reason.value = '';
-      done();
+      await row.run(reason.trim());
+      this.said.textContent = `${row.words}: done.`;
+      if (this.reason.value === reason) this.reason.value = '';
+      this.done();
     } catch (error) {
-      said.textContent = `Refused: ${(error as Error).message}`;
+      this.said.textContent = `Refused: ${(error as Error).message}`;
     }
-  };
-  return el('div', {class: 'commands'}, reason,
-            ...rows.flatMap((row) => [...(row.field === undefined ? [] : [row.field]),
-                                      button(row.words, () => void run(row))]), said);
+  }
 }
