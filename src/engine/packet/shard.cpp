@@ -48,7 +48,7 @@ void Shard::run(Ps until) {
 }
 
 void Shard::run_to_output(Ps until, std::size_t messages) {
-  for (Event event;
+  for (Event event{};
        outputs_.empty() && messages_over_ < messages && wheel_.pop_before(until, event);) {
     now_ = event.t;
     ++counters_.events;
@@ -238,8 +238,7 @@ void Shard::settle_classes(std::uint32_t id, Link& link, Ps t) {
     __builtin_prefetch(&queue->at(queue->head));
     Packet& leaving = slot(link);
     leaving = first;
-    depart(id, link, leaving, facts, start);
-    append(id, link, link.free + world_.kinds[link.kind].latency);
+    append(id, link, depart(id, link, leaving, facts, start));
   }
 }
 
@@ -282,8 +281,7 @@ void Shard::send(std::uint32_t id, const Packet& packet) {
     place.t = now_;
     return wait(id, link, facts);
   }
-  depart(id, link, place, facts, now_);
-  append(id, link, link.free + world_.kinds[link.kind].latency);
+  append(id, link, depart(id, link, place, facts, now_));
 }
 
 void Shard::notice(std::uint32_t id, Link& link) {
@@ -426,10 +424,7 @@ void Shard::forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id,
     counters_.ecn_marks += facts.marked == 0 ? 1 : 0;
     facts.marked = place.marked = 1;
   }
-  if (goes) {
-    depart(out_id, out, place, facts, now_);
-    return append(out_id, out, out.free + world_.kinds[out.kind].latency);
-  }
+  if (goes) return append(out_id, out, depart(out_id, out, place, facts, now_));
   place.t = now_;
   if (!accounted) return wait(out_id, out, facts);
 

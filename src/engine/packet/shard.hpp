@@ -111,7 +111,7 @@ class Shard {
   void settle_classes(std::uint32_t id, Link& link, Ps t);
   ClassQueue* next_class(std::uint32_t id, const Link& link, Ps start);
   Ps next_start(std::uint32_t id, const Link& link) const;
-  void depart(std::uint32_t id, Link& link, Packet& place, PacketFacts facts, Ps start);
+  Ps depart(std::uint32_t id, Link& link, Packet& place, PacketFacts facts, Ps start);
   Packet& slot(Link& link);
   void list(std::uint32_t id, Link& link);
   void append(std::uint32_t id, Link& link, Ps arrival);

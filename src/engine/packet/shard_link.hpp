@@ -7,8 +7,8 @@
 
 namespace weft::engine::packet {
 
-inline void Shard::depart(std::uint32_t id, Link& link, Packet& place, PacketFacts facts,
-                          Ps start) {
+// Returns when it is at the far end.
+inline Ps Shard::depart(std::uint32_t id, Link& link, Packet& place, PacketFacts facts, Ps start) {
   const LinkKind& kind = world_.kinds[link.kind];
   link.free = start + kind.serialisation(facts.size);
   place.t = link.free + kind.latency;
@@ -20,6 +20,7 @@ inline void Shard::depart(std::uint32_t id, Link& link, Packet& place, PacketFac
   tally.marked += facts.marked & (facts.kind <= PacketType::trimmed ? 1u : 0u);
   if (world_.watches_departures) [[unlikely]]
     watch_departure(id, link, place);
+  return place.t;
 }
 
 // So much more waits at a switch.
