@@ -103,14 +103,15 @@ TEST_CASE("routing: what is refused, and how") {
 
 TEST_CASE("routing: where each scheme means something, and how a router takes those of packets") {
   const Fabric fabric = make_fabric("{generator: fat_tree, k: 4}");
+  const std::map<std::string, std::string> plain_of{
+      {"flowlet", "e_ecmp"}, {"adaptive", "spray"}, {"reps", "spray"}, {"multipath", "ecmp"}};
   for (const std::string& name : scheme_names()) {
-    const bool by_packet =
-        name == "flowlet" || name == "adaptive" || name == "reps" || name == "multipath";
+    const bool by_packet = plain_of.contains(name);
     CHECK((engine_of(name) == SchemeEngine::packet) == by_packet);
     CHECK((engine_of(name) == SchemeEngine::fluid) == (name == "optimal"));
     if (!by_packet) continue;
     Router router = make_router(fabric, {.scheme = name, .qps = 4});
-    Router plain = make_router(fabric, {.scheme = name == "flowlet" ? "e_ecmp" : "ecmp", .qps = 4});
+    Router plain = make_router(fabric, {.scheme = plain_of.at(name), .qps = 4});
     CHECK(router.stream_count() == plain.stream_count());
     for (std::uint32_t qp = 0; qp < 4; ++qp) {
       const Stream stream{fabric.nics().front(), fabric.nics().back(), qp};

@@ -20,8 +20,8 @@ constexpr std::array<SchemeRow, 14> schemes{{
     {"ugal", QpField::hashed, any, make_ugal},
     {"ugal_g", QpField::hashed, any, make_ugal_g},
     {"flowlet", QpField::hashed, packet, make_e_ecmp},
-    {"adaptive", QpField::ignored, packet, make_ecmp},
-    {"reps", QpField::ignored, packet, make_ecmp},
+    {"adaptive", QpField::ignored, packet, make_spray},
+    {"reps", QpField::ignored, packet, make_spray},
     {"multipath", QpField::ignored, packet, make_ecmp},
     {"te", QpField::hashed, any, make_te},
 }};

@@ -20,11 +20,20 @@ struct EntropyDraw {
   std::uint64_t seed = 0;                   // of the connection
   std::uint64_t counter = 0;                // of its packets
   std::uint32_t count = entropy_count_max;  // entropies in use, [1, entropy_count_max]
+  std::uint32_t ports = 1;                  // of the sender, at least 1
+  std::uint32_t port = 0;                   // by which the packet is to leave
 };
 
+// By which of its sender's ports a packet leaves.
+constexpr std::uint32_t port_of(Entropy entropy, std::uint32_t ports) { return entropy % ports; }
+
+// Of the port that is asked for where each port has entropies.
 constexpr Entropy fresh_entropy(const EntropyDraw& draw) {
   const std::uint64_t hash = mix64(draw.seed ^ mix64(draw.counter)) >> 32;
-  return static_cast<Entropy>(hash * draw.count >> 32);
+  const auto any = static_cast<std::uint32_t>(hash * draw.count >> 32);
+  if (draw.ports == 1 || draw.count < draw.ports) return static_cast<Entropy>(any);
+  const std::uint32_t out = any - any % draw.ports + draw.port;
+  return static_cast<Entropy>(out < draw.count ? out : out - draw.ports);
 }
 
 // Entropies whose packets came through unmarked are used again, each once per acknowledgement; a
@@ -47,17 +56,32 @@ class EntropyCache {
   }
 
   // The oldest cached entropy, which is then no longer cached; a fresh one where there is none.
-  Entropy next(const EntropyDraw& draw) {
+  Entropy next(const EntropyDraw& draw) { return count_ > 0 ? take(0) : fresh_entropy(draw); }
+
+  // ... of a sender with several ports: the oldest of those whose port is free first.
+  // `free_at`: of an entropy's port.
+  template <class FreeAt>
+  Entropy next(const EntropyDraw& draw, const FreeAt& free_at) {
     if (count_ == 0) return fresh_entropy(draw);
-    const Entropy out = ring_[first_];
-    first_ = static_cast<std::uint8_t>((first_ + 1) % capacity);
-    --count_;
-    return out;
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < count_; ++i)
+      if (free_at(at(i)) < free_at(at(best))) best = i;
+    return take(best);
   }
 
   std::size_t size() const { return count_; }
 
  private:
+  Entropy& at(std::size_t i) { return ring_[(first_ + i) % capacity]; }
+  // The i-th oldest; those before it stay in their order.
+  Entropy take(std::size_t i) {
+    const Entropy out = at(i);
+    for (; i > 0; --i) at(i) = at(i - 1);
+    first_ = static_cast<std::uint8_t>((first_ + 1) % capacity);
+    --count_;
+    return out;
+  }
+
   std::array<Entropy, capacity> ring_{};
   std::uint8_t first_ = 0, count_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <vector>
 
 #include "base/test_approx.hpp"
@@ -30,6 +31,20 @@ TEST_CASE("fresh entropies are even, within the count and the same every time") 
   CHECK(same < 5);
 }
 
+TEST_CASE("a fresh entropy leads by the port that is asked for, where each has one") {
+  for (const std::uint32_t count : {4u, 6u, 128u, entropy_count_max})
+    for (const std::uint32_t ports : {2u, 3u, 4u})
+      for (std::uint64_t i = 0; i < 1000; ++i) {
+        const auto port = static_cast<std::uint32_t>(i % ports);
+        const Entropy entropy =
+            fresh_entropy({.seed = 7, .counter = i, .count = count, .ports = ports, .port = port});
+        REQUIRE(entropy < count);
+        REQUIRE(port_of(entropy, ports) == port);
+      }
+  CHECK(fresh_entropy({.counter = 5, .count = 3, .ports = 4, .port = 3}) ==
+        fresh_entropy({.counter = 5, .count = 3}));
+}
+
 TEST_CASE("unmarked entropies come back, each once and in their order") {
   EntropyCache cache;
   const EntropyDraw draw{.seed = 9, .counter = 3};
@@ -41,6 +56,20 @@ TEST_CASE("unmarked entropies come back, each once and in their order") {
   CHECK(cache.next(draw) == 11);
   CHECK(cache.next(draw) == 13);
   CHECK(cache.next(draw) == fresh_entropy(draw));
+}
+
+TEST_CASE("with several ports the oldest whose port is free first comes back") {
+  EntropyCache cache;
+  for (const Entropy e : std::to_array<Entropy>({4, 6, 5, 7, 9})) cache.on_ack(e, Mark::clear);
+  const auto next = [&](std::array<int, 2> free_at) {
+    return cache.next({.ports = 2, .port = 1}, [&](Entropy e) { return free_at[port_of(e, 2)]; });
+  };
+  CHECK(next({3, 2}) == 5);
+  CHECK(next({3, 2}) == 7);
+  CHECK(next({2, 2}) == 4);
+  CHECK(next({2, 3}) == 6);
+  CHECK(next({2, 3}) == 9);
+  CHECK(port_of(next({2, 3}), 2) == 1);  // a fresh one
 }
 
 TEST_CASE("a full cache drops its oldest") {

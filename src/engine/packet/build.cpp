@@ -449,10 +449,10 @@ bool find_path(World& world, std::uint32_t connection) {
   sender.path = sender.source = none;
   const Protocols& p = world.protocols;
   if (p.by_table(connection)) {
-    const Ends& ends = p.ends[connection];
-    if (ends.dst_target == route::Fib::no_target) return false;
-    const auto links = p.fib->next(NodeId(ends.src), ends.dst_target);
+    const auto links = p.first_links(connection);
     if (links.empty()) return false;
+    if (is_by_packet(world.options.balance))
+      for (const LinkId link : links) set_source(world, sender, link.value);
     set_source(world, sender, links[mix64(connection) % links.size()].value);
     return true;
   }

@@ -20,9 +20,8 @@ class ProtocolBuilder {
         count_(world.set.connections.size() * world.fanout) {}
 
   void build() {
-    if (options_.balance == Balance::spray || options_.balance == Balance::reps ||
-        options_.balance == Balance::adaptive)
-      p_.drawn.assign(count_, 0);
+    if (is_by_packet(options_.balance)) p_.drawn.assign(count_, 0);
+    if (is_by_packet(options_.balance) && has_ports()) p_.next_entropy.assign(count_, none);
     if (options_.entropies > 0) p_.entropies = options_.entropies;
     if (options_.balance == Balance::reps) p_.caches.resize(count_);
     if (options_.balance == Balance::flowlet) p_.flowlets.resize(count_);
@@ -33,13 +32,15 @@ class ProtocolBuilder {
   }
 
  private:
-  // What congestion control starts from: the slowest link and the round trip of the first path.
+  // What congestion control starts from: the slowest link of the first path, times the ports that
+  // packets take in turn, and its round trip.
   struct Reach {
     Rate line;
     Ps round_trip = 0;
     auto operator<=>(const Reach&) const = default;
   };
 
+  bool has_ports() const;
   Reach reach_of(std::uint32_t connection) const;
   std::vector<std::uint32_t> first_path(std::uint32_t connection) const;
   void make_congestion_control();
@@ -56,6 +57,14 @@ class ProtocolBuilder {
   std::size_t count_;
   std::vector<Rate> lines_;  // of the NSCC profiles
 };
+
+// Whether a NIC has several.
+bool ProtocolBuilder::has_ports() const {
+  const auto on_wire = [&](LinkId out) { return world_.fabric.on_wire(out); };
+  return std::ranges::any_of(world_.fabric.nics(), [&](NodeId nic) {
+    return std::ranges::count_if(world_.fabric.out(nic), on_wire) > 1;
+  });
+}
 
 std::vector<std::uint32_t> ProtocolBuilder::first_path(std::uint32_t connection) const {
   std::vector<std::uint32_t> out;
@@ -84,6 +93,8 @@ ProtocolBuilder::Reach ProtocolBuilder::reach_of(std::uint32_t connection) const
     out.round_trip += 2 * kind.latency + kind.serialisation(world_.full_size) +
                       kind.serialisation(world_.control_size);
   }
+  if (!p_.next_entropy.empty() && out.round_trip > 0)
+    out.line.bps *= static_cast<std::int64_t>(p_.first_links(connection).size());
   return out;
 }
 

@@ -108,6 +108,11 @@ struct CtsOptions {
 // first switch, the minimal or a Valiant path, by queue x hops.
 enum class Balance : std::uint8_t { path, spray, reps, flowlet, adaptive, multipath, ugal };
 
+// Whether each packet goes its own way, from the ports of its NIC on.
+constexpr bool is_by_packet(Balance balance) {
+  return balance == Balance::spray || balance == Balance::reps || balance == Balance::adaptive;
+}
+
 struct Scheduler {
   // Bytes that a class may send in its turn; 0: strict, above all classes with a weight and above
   // strict classes of a lower number. One entry per class; one class by default.

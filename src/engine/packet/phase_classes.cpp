@@ -111,9 +111,13 @@ void PhaseClasses::add_links(std::uint32_t connection, std::vector<std::uint32_t
     return;
   }
   const Ends& ends = world_.protocols.ends[connection];
-  const std::uint32_t first = world_.sources[sender.source].link;
-  links.push_back(first);
-  add_ways(world_.links[first].to, ends.dst, ends.dst_target, links);
+  if (world_.protocols.next_entropy.empty()) {
+    const std::uint32_t first = world_.sources[sender.source].link;
+    links.push_back(first);
+    add_ways(world_.links[first].to, ends.dst, ends.dst_target, links);
+  } else {
+    add_ways(ends.src, ends.dst, ends.dst_target, links);
+  }
   add_ways(ends.dst, ends.src, ends.src_target, links);
 }
 

@@ -163,6 +163,50 @@ TEST_CASE("random runs in phases: what is replayed is what would have been simul
   CHECK(chancy >= 10);
 }
 
+// The same fabric, but with two cables to every NIC.
+Fabric with_two_ports(const Fabric& fabric) {
+  model::FabricBuilder out;
+  for (const NodeId node : fabric.nodes())
+    out.add_node({fabric.kind(node), fabric.role_name(node), {}});
+  for (std::uint32_t id = 0; id < fabric.link_count(); id += 2) {
+    const LinkId link(id);
+    const NodeId from = fabric.from(link), to = fabric.to(link);
+    const bool to_nic = !fabric.is_switch(from) || !fabric.is_switch(to);
+    for (int port = 0; port < (to_nic ? 2 : 1); ++port)
+      out.add_circuit(from, to, {.rate = fabric.rate(link), .latency = fabric.latency(link)});
+  }
+  return out.freeze();
+}
+
+TEST_CASE("random runs in phases, sprayed over two ports: what is replayed would have been so") {
+  std::uint64_t repeated = 0, applied = 0;
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    PhasedCase c = phased_case(seed);
+    Options& options = c.random.options;
+    options.reliability = Reliability::selective;
+    options.balance = seed % 3 == 0 ? Balance::reps : Balance::spray;
+    if (options.pfc.on) options.buffers.clear();  // more ports would need more of it
+    if (!phases_apply(options, {})) continue;
+    c.random.fabric = with_two_ports(c.random.fabric);
+    PhaseCounts simulated_counts, counts;
+    const auto simulated = run(c, Repeat::simulated, simulated_counts);
+    const auto replayed = run(c, Repeat::replayed, counts);
+    REQUIRE(simulated.has_value() == replayed.has_value());
+    if (!simulated) continue;
+    ++applied;
+    repeated += counts.repeated;
+    compare(*simulated, *replayed, c.random.text);
+    std::size_t used = 0;
+    for (std::uint32_t id = 0; id < simulated->links.size(); ++id)
+      if (c.random.fabric.kind(c.random.fabric.from(LinkId(id))) == model::NodeKind::nic)
+        used += simulated->links[id].packets > 0 ? 1 : 0;
+    CHECK(used > 1);
+  }
+  MESSAGE(applied << " cases, " << repeated << " phases repeat");
+  CHECK(applied >= 50);
+  CHECK(repeated >= 20);
+}
+
 // Three phases on cables of their own; a fourth that shares one with each, so that two of the three
 // groups are merged into the third, one by way of the other; a fifth that meets only the one which
 // went that way.

@@ -39,6 +39,7 @@ void Pristine::restore_connection(World& world, std::uint32_t c) const {
   world.senders[c] = senders_[c];
   world.receivers[c] = Receiver{.in_order = transport::GobackReceiver(world.options.first_psn)};
   if (!p.drawn.empty()) p.drawn[c] = 0;
+  if (!p.next_entropy.empty()) p.next_entropy[c] = none;
   if (!p.caches.empty()) p.caches[c] = {};
   if (!p.flowlets.empty()) p.flowlets[c] = {};
   if (p.selective()) {

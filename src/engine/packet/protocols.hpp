@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "engine/packet/packet_memory.hpp"
 #include "route/fib.hpp"
 #include "transport/dcqcn.hpp"
@@ -37,6 +38,9 @@ struct Protocols {
   std::vector<Ends> ends;
   std::uint32_t entropies = transport::entropy_count_max;
   std::vector<std::uint32_t> drawn;  // entropies so far
+  // Where packets take the ports of a NIC in turn: the entropy of the connection's next one, drawn
+  // when it takes its place at the port; UINT32_MAX: none yet. Empty where each NIC has one port.
+  std::vector<std::uint32_t> next_entropy;
   std::vector<transport::EntropyCache> caches;
   std::vector<transport::FlowletEntry> flowlets;
   std::vector<Candidates> candidates;
@@ -81,6 +85,20 @@ struct Protocols {
   std::vector<std::uint32_t> clear_slots;  // CTS slots that the sender may fill
   std::vector<std::uint32_t> slotted;  // chunks that begin before this packet have had their slot
   std::uint32_t chunk_packets = 0;
+
+  // The links by which a connection's packets may leave their NIC.
+  std::span<const LinkId> first_links(std::uint32_t connection) const {
+    const Ends& at = ends[connection];
+    if (at.dst_target == route::Fib::no_target) return {};
+    return fib->next(NodeId(at.src), at.dst_target);
+  }
+  // ... and the one of a packet, of those. A connection that does not spread keeps to one.
+  LinkId first_link(std::span<const LinkId> links, std::uint32_t connection,
+                    std::uint32_t path) const {
+    if (next_entropy.empty()) return links[mix64(connection) % links.size()];
+    const auto count = static_cast<std::uint32_t>(links.size());
+    return links[transport::port_of(static_cast<transport::Entropy>(path & 0xFFFF), count)];
+  }
 
   bool selective() const { return window_words > 0; }
   bool by_table(std::uint32_t connection) const {

@@ -173,6 +173,7 @@ class Shard {
   // Hosts.
   void wake(std::uint32_t link);
   void on_nic(std::uint32_t link);
+  void go_to_port(std::uint32_t connection);
   void leave_circle(Source& source, std::uint32_t connection, Turn turn);
   bool must_wait(std::uint32_t connection, Source& source);
   void skip_paused(Source& source, const Link& link);
@@ -184,7 +185,10 @@ class Shard {
   void send_next(std::uint32_t connection, std::uint32_t link);
   std::uint32_t take_psn(std::uint32_t connection, std::uint32_t& message);
   std::uint32_t size_of(const Sender& sender, std::uint32_t message, std::uint32_t psn) const;
+  std::uint32_t choose_port(std::span<const LinkId> links, std::uint32_t turn) const;
+  transport::Entropy draw_entropy(std::uint32_t connection);
   std::uint32_t route_of(std::uint32_t connection);
+  std::uint32_t route_of_next(std::uint32_t connection);
   void pace(std::uint32_t connection, std::uint32_t size);
   void skip_to_message(Sender& sender) const;
   void on_start(std::uint32_t message);

@@ -1,5 +1,6 @@
 // What hosts do: start messages, send, acknowledge, send again.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.hpp"
 #include "engine/packet/shard_link.hpp"
@@ -154,6 +155,8 @@ void Shard::activate(std::uint32_t connection) {
     sender.turn = Turn::paced;
     return push(sender.next_ok, EventKind::ready, connection);
   }
+  if (!world_.protocols.next_entropy.empty()) [[unlikely]]
+    go_to_port(connection);
   Source& source = world_.sources[sender.source];
   sender.turn = Turn::in_circle;
   if (source.last == none) {
@@ -164,6 +167,16 @@ void Shard::activate(std::uint32_t connection) {
   }
   source.last = connection;
   wake(source.link);
+}
+
+// At which the next packet takes its place.
+void Shard::go_to_port(std::uint32_t connection) {
+  Protocols& p = world_.protocols;
+  if (!p.by_table(connection)) return;
+  std::uint32_t& entropy = p.next_entropy[connection];
+  if (entropy == none) entropy = draw_entropy(connection);
+  const LinkId link = p.first_link(p.first_links(connection), connection, entropy);
+  world_.senders[connection].source = world_.links[link.index()].owner;
 }
 
 // `connection` is the next in turn.
@@ -203,8 +216,11 @@ void Shard::on_nic(std::uint32_t id) {
     } else if (sender.next_ok > link.free) {
       leave_circle(source, connection, Turn::paced);
       push(sender.next_ok, EventKind::ready, connection);
-    } else {
+    } else if (world_.protocols.next_entropy.empty()) [[likely]] {
       source.last = connection;
+    } else {
+      leave_circle(source, connection, Turn::idle);
+      activate(connection);  // at the port of its next packet
     }
   }
   wake(id);
@@ -280,16 +296,48 @@ std::uint32_t Shard::take_psn(std::uint32_t connection, std::uint32_t& message) 
   return psn;
 }
 
-// Path or entropy of the next packet. By table the time of sending goes along, in units of 2^17 ps.
-std::uint32_t Shard::route_of(std::uint32_t connection) {
+// The port whose turn it is; for those who look at queues, of the ports that are free first the
+// next from there.
+std::uint32_t Shard::choose_port(std::span<const LinkId> links, std::uint32_t turn) const {
+  if (world_.options.balance == Balance::spray) return turn;
+  const auto count = static_cast<std::uint32_t>(links.size());
+  const auto free_at = [&](std::uint32_t port) { return world_.links[links[port].index()].free; };
+  std::uint32_t best = turn;
+  for (std::uint32_t i = 1; i < count; ++i)
+    if (const std::uint32_t port = (turn + i) % count; free_at(port) < free_at(best)) best = port;
+  return best;
+}
+
+transport::Entropy Shard::draw_entropy(std::uint32_t connection) {
   Protocols& p = world_.protocols;
+  transport::EntropyDraw draw{world_.options.seed ^ mix64(connection), p.drawn[connection]++,
+                              p.entropies};
+  if (p.next_entropy.empty() || !p.by_table(connection))
+    return p.caches.empty() ? transport::fresh_entropy(draw) : p.caches[connection].next(draw);
+  const auto links = p.first_links(connection);
+  draw.ports = static_cast<std::uint32_t>(links.size());
+  draw.port =
+      choose_port(links, static_cast<std::uint32_t>((draw.seed + draw.counter) % draw.ports));
+  if (p.caches.empty()) return transport::fresh_entropy(draw);
+  return p.caches[connection].next(draw, [&](transport::Entropy entropy) {
+    return world_.links[p.first_link(links, connection, entropy).index()].free;
+  });
+}
+
+// Path or entropy of a packet. By table the time of sending goes along, in units of 2^17 ps.
+std::uint32_t Shard::route_of(std::uint32_t connection) {
+  const Protocols& p = world_.protocols;
   if (!p.by_table(connection)) return world_.senders[connection].path;
   const std::uint32_t time = std::uint32_t{stamp_of(now_)} << 16;
-  if (p.drawn.empty()) return time;
-  const transport::EntropyDraw draw{world_.options.seed ^ mix64(connection), p.drawn[connection]++,
-                                    p.entropies};
-  return time |
-         (p.caches.empty() ? transport::fresh_entropy(draw) : p.caches[connection].next(draw));
+  return p.drawn.empty() ? time : time | draw_entropy(connection);
+}
+
+// ... of the data packet that leaves now.
+std::uint32_t Shard::route_of_next(std::uint32_t connection) {
+  Protocols& p = world_.protocols;
+  if (p.next_entropy.empty() || !p.by_table(connection)) [[likely]]
+    return route_of(connection);
+  return std::uint32_t{stamp_of(now_)} << 16 | std::exchange(p.next_entropy[connection], none);
 }
 
 void Shard::send_next(std::uint32_t connection, std::uint32_t id) {
@@ -310,7 +358,7 @@ void Shard::send_next(std::uint32_t connection, std::uint32_t id) {
   packet.connection = connection;
   packet.psn = psn & ((1u << psn_bits) - 1);
   packet.traffic_class = sender.traffic_class;
-  packet.path = route_of(connection);
+  packet.path = route_of_next(connection);
   packet.size = static_cast<std::uint16_t>(size_of(sender, message, psn));
   conservation_.sent += payload_of(packet);
   if (world_.options.admission == Admission::pull)

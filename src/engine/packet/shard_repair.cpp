@@ -33,11 +33,11 @@ Way Shard::way_of(std::uint32_t connection, std::uint32_t path) const {
     way.complete = true;
     return way;
   }
-  const Sender& sender = world_.senders[connection];
-  if (sender.source == none) return way;
+  const auto first_links = p.first_links(connection);
+  if (first_links.empty()) return way;
   const Ends& ends = p.ends[connection];
   const std::uint64_t flow = std::uint64_t{connection} << 16 | (path & 0xFFFF);
-  std::uint32_t id = world_.sources[sender.source].link;
+  std::uint32_t id = p.first_link(first_links, connection, path).value;
   for (std::uint32_t hop = 0; hop < path_length_max; ++hop) {
     pass(id);
     const std::uint32_t at = world_.links[id].to;

@@ -12,8 +12,9 @@ namespace {
 using engine::packet::WireFormat;
 using model::FlowSet;
 
-// A hop that a packet takes, or its share of them.
+// A link, and the share of the packets that cross it.
 struct Stage {
+  model::LinkId link;
   double us_per_byte;  // that the link needs, whatever share of the flow crosses it
   double share;
 };
@@ -26,27 +27,37 @@ struct PathOf {
   double slowest_us_per_byte = 0;  // of the flow
 };
 
+// `hops`: of all QPs, each with its part of the flow.
 PathOf path_of(std::span<const route::Hop> hops, route::Router& router) {
   const model::Fabric& fabric = router.fabric();
   PathOf out;
   for (const route::Hop& hop : hops) {
     const model::LinkId link = router.members(hop.link).front();
-    const double us_per_byte = 1e6 / router.capacity(hop.link);
-    out.stages.push_back({us_per_byte, hop.share});
+    const auto known = std::ranges::find(out.stages, link, &Stage::link);
+    if (known != out.stages.end())
+      known->share += hop.share;
+    else
+      out.stages.push_back({link, 1e6 / router.capacity(hop.link), hop.share});
     out.latency_us += hop.share * fabric.latency(link).us();
     out.back_us += hop.share * fabric.latency(model::reverse(link)).us();
     out.back_us_per_byte += hop.share * 1e6 / router.capacity(model::reverse(link));
-    out.slowest_us_per_byte = std::max(out.slowest_us_per_byte, hop.share * us_per_byte);
   }
+  for (const Stage& stage : out.stages)
+    out.slowest_us_per_byte = std::max(out.slowest_us_per_byte, stage.share * stage.us_per_byte);
   return out;
 }
 
 // When the last of `count` packets leaves the last stage: the longest way through the grid of
 // packets and stages (a tandem of queues; e.g. Glynn & Whitt, 1991). All are of `full` bytes but
-// the last.
+// the last. A link that only a share of them crosses costs the mean packet that share of its time;
+// those that cross it are a whole number.
 double tandem_us(const PathOf& path, double full, double last, double count) {
   // The first packet up to a stage, the full ones behind it on the slowest so far, the last one
   // from there.
+  const auto between = [&](const Stage& s) {
+    const double packets = std::ceil(count * s.share * (1 - 1e-12));
+    return std::max(0.0, packets - 1 - s.share) * s.us_per_byte * full;
+  };
   double first = 0, slowest = 0, rest = 0;
   for (const Stage& s : path.stages) rest += s.share * s.us_per_byte * last;
   if (count <= 1) return rest;
@@ -54,11 +65,22 @@ double tandem_us(const PathOf& path, double full, double last, double count) {
   for (const Stage& s : path.stages) {
     const double us_per_byte = s.share * s.us_per_byte;
     first += us_per_byte * full;
-    slowest = std::max(slowest, us_per_byte * full);
-    out = std::max(out, first + (count - 2) * slowest + rest);
+    slowest = std::max(slowest, between(s));
+    out = std::max(out, first + slowest + rest);
     rest -= us_per_byte * last;
   }
   return out;
+}
+
+// Of all QPs, each with its part of the flow.
+bool append_paths(const FlowSet::Flow& flow, std::span<const model::NodeId> via,
+                  route::Router& router, std::vector<route::Hop>& hops) {
+  const std::uint32_t parts = router.stream_count();
+  hops.clear();
+  for (std::uint32_t qp = 0; qp < parts; ++qp)
+    if (!router.append_path({flow.src, flow.dst, qp, qp, via}, hops)) return false;
+  for (route::Hop& hop : hops) hop.share /= parts;
+  return true;
 }
 
 double packets_us(const PathOf& path, double bytes, const WireFormat& wire) {
@@ -80,9 +102,7 @@ std::vector<double> ideal_times_us(const FlowSet& set, route::Router& router,
   for (std::size_t i = 0; i < set.flows.size(); ++i) {
     const FlowSet::Flow& flow = set.flows[i];
     const auto bytes = static_cast<double>(flow.size.count);
-    hops.clear();
-    if (bytes == 0 || !router.append_path({flow.src, flow.dst, 0, 0, set.via_of(flow)}, hops))
-      continue;
+    if (bytes == 0 || !append_paths(flow, set.via_of(flow), router, hops)) continue;
     const PathOf path = path_of(hops, router);
     const double us = wire != nullptr ? packets_us(path, bytes, *wire)
                                       : bytes * path.slowest_us_per_byte + path.latency_us;

@@ -12,12 +12,12 @@ namespace weft::plan {
 
 struct FlowSpan;
 
-// What each flow takes alone on the path of its first QP in the router's present state, in
+// What each flow takes alone on the paths of its QPs in the router's present state, in
 // microseconds; no number where there is no path (packets need one back, too) or no byte. `wire`
 // null: as the fluid engine counts, bytes over the slowest link and latency. Else as a queue pair
 // that nothing holds back: packets with headers are stored and forwarded at each hop but the first,
 // and the acknowledgement of the last one returns. Exact for a flow alone on one path without
-// congestion control; of a sprayed flow the mean path counts. Cost: a path a flow.
+// congestion control; of several paths (QPs, spray) the mean counts. Cost: a path a flow and QP.
 std::vector<double> ideal_times_us(const model::FlowSet& set, route::Router& router,
                                    const engine::packet::WireFormat* wire);
 

@@ -117,6 +117,27 @@ jobs:
   CHECK(pairs[0].ratio() < 1.05);
 }
 
+TEST_CASE("NICs of four planes, or with two ToRs, and spray: within 5 %") {
+  for (const char* fabric :
+       {"{generator: multi_plane, planes: 4, racks: 4, hosts_per_rack: 4, gpus_per_host: 1, "
+        "spines: 5}",
+        "{generator: hpn, segments: 2, hosts_per_segment: 8, gpus_per_host: 1, aggs: 10}"})
+    for (const char* transport : {"{name: nscc}", "{pfc: true, window: 512 KiB}"}) {
+      CAPTURE(fabric);
+      CAPTURE(transport);
+      const auto pairs = compare(fmt::format(R"(
+fabric: {}
+routing: {{scheme: spray}}
+transport: {}
+jobs:
+  - {{name: ring, collective: all_reduce, algorithm: ring, gpus: 16, bytes: 64 MiB}}
+)",
+                                             fabric, transport));
+      CHECK(pairs[0].ratio() > 1);
+      CHECK(pairs[0].ratio() < 1.05);
+    }
+}
+
 // In turns of one exchange with one partner.
 TEST_CASE("halving and doubling between 32 GPUs: within 10 %") {
   const auto pairs = compare(racks("512 KiB") + R"(
