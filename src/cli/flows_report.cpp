@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/json_text.hpp"
 #include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
@@ -66,14 +67,15 @@ Json to_json(const plan::Slowdowns& slowdown) {
 
 // One flow a line.
 void print_flows(const model::FlowIds& ids, std::span<const plan::FlowSpan> flows) {
-  fmt::print("  \"flows\": [");
-  const auto time = [](double us) {
-    return std::isnan(us) ? "null" : fmt::format("{}", us / us_per_s);
-  };
+  fmt::print("  {}: [", json_string("flows"));
   for (std::size_t i = 0; i < flows.size(); ++i)
-    fmt::print("{}\n    {{\"id\": {}, \"start_s\": {}, \"end_s\": {}, \"ideal_s\": {}}}",
-               i > 0 ? "," : "", dumped(Json(ids[i])), time(flows[i].start_us),
-               time(flows[i].end_us), time(flows[i].ideal_us));
+    fmt::print("{}\n    {}", i > 0 ? "," : "",
+               JsonObject()
+                   .add("id", ids[i])
+                   .add("start_s", flows[i].start_us / us_per_s)
+                   .add("end_s", flows[i].end_us / us_per_s)
+                   .add("ideal_s", flows[i].ideal_us / us_per_s)
+                   .text());
   fmt::print("{}]", flows.empty() ? "" : "\n  ");
 }
 
