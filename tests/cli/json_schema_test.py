@@ -135,7 +135,7 @@ with sqlite3.connect("s.db") as db:
     for name in ("shot.tar.gz", "gone.tar.gz"):
         db.execute("INSERT INTO documents VALUES (?, ?, 1, CAST(? AS BLOB))", ("snapshot", name, "{\\"path\\": \\"%s\\"}" % name))'"""]
 # Something that a command asks, run beside it: it writes its port to FILE.port.
-BESIDE = 'beside() { (timeout 60 "$@" >/dev/null 2>&1 &); for i in $(seq 200); do [ -s port ] && break; sleep 0.05; done; }; rm -f port; '
+BESIDE = 'beside() { (timeout --foreground 60 "$@" >/dev/null 2>&1 &); for i in $(seq 200); do [ -s port ] && break; sleep 0.05; done; }; rm -f port; '
 GNMI = BESIDE + 'beside python3 $S/tests/cli/gnmi_target.py $S/tests/fuzz/corpus/adapt_gnmi_answer/{update,sync}; ' \
     'printf "device,address,security\nrtsw:0,127.0.0.1:$(cat port),plain\n" > gnmi.csv; ' \
     'weft gnmi --targets gnmi.csv --encoding proto --mode once --json'
@@ -165,7 +165,9 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
 weft.kill()
 END'''
 # What runs until it is stopped ends by SIGTERM, with what was printed so far.
-FOR = 'timeout -s TERM 1.5 '
+# In the foreground: otherwise `timeout` also sends SIGCONT, which takes the SIGSTOP from what a process that looks
+# for leaks as it ends has attached itself with, and that waits for ever.
+FOR = 'timeout --foreground -s TERM 1.5 '
 
 # By command: its forms, each a name, a list of commands whose outputs it describes, and what is
 # run before.
