@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/check.hpp"
 #include "engine/packet/build.hpp"
 
 namespace weft::engine::packet {
@@ -271,6 +272,7 @@ void ProtocolBuilder::make_admission() {
     p_.slotted.assign(count_, options_.first_psn);
   }
   if (options_.admission != Admission::pull) return;
+  WEFT_CHECK(p_.fib.has_value());  // a request is answered by table
   // Credit counts packets.
   Reach most;
   for (std::uint32_t c = 0; c < count_; ++c) {

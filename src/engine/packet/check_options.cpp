@@ -141,6 +141,14 @@ void Checker::check_paths() {
                   fmt::format("cc: hpcc compares telemetry of one path; scheme {} changes the path",
                               routing.scheme),
                   "use ecmp or e_ecmp");
+  if (options_.admission == Admission::pull &&
+      (options_.balance == Balance::multipath || options_.balance == Balance::ugal))
+    contradiction(
+        "name",
+        fmt::format("name: eqds gives credit to packets that switches route; under scheme "
+                    "{} they keep to paths of their own",
+                    routing.scheme),
+        "use spray, reps or adaptive, or name: nscc");
   if (routing.weighted && options_.balance != Balance::path)
     error(Errc::unsupported, routing.where,
           fmt::format("scheme {} ignores weights on the packet engine", routing.scheme),

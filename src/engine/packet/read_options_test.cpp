@@ -408,6 +408,8 @@ TEST_CASE("transport: settings that contradict each other") {
       {"{cc: hpcc, reliability: selective}", "{}", "does not work with selective retransmission"},
       {"{name: nscc, cc: hpcc}", "{}", "does not work with selective retransmission"},
       {"{name: hpcc}", "{scheme: flowlet}", "scheme flowlet changes the path"},
+      {"{name: eqds}", "{scheme: multipath}", "under scheme multipath they keep to paths"},
+      {"{name: eqds}", "{scheme: ugal}", "under scheme ugal they keep to paths"},
       {"{name: hpcc}", "{scheme: multipath}", "scheme multipath changes the path"},
       {"{name: nscc, reliability: go_back_n}", "{scheme: ecmp}", "use reliability: selective"},
       {"{name: eqds, cc: dcqcn, buffers: 64 MB}", "{}", "lets the receiver set the sending rate"},
