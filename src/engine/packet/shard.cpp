@@ -331,8 +331,11 @@ std::uint32_t Shard::next_by_table(const Link& in, std::uint32_t id, const Packe
   Protocols& p = world_.protocols;
   const Ends& ends = p.ends[packet.connection];
   const bool forward = goes_forward(packet.kind());
-  if (in.to == (forward ? ends.dst : ends.src))
-    return forward && !in.drain && !world_.drain.empty() ? world_.drain[in.to] : none;
+  if (in.to == (forward ? ends.dst : ends.src)) {
+    if (!forward || in.drain || world_.drain.empty()) return none;
+    world_.receivers[packet.connection].last_link = id;  // by which it is answered
+    return world_.drain[in.to];
+  }
   const std::uint32_t target = forward ? ends.dst_target : ends.src_target;
   if (target == route::Fib::no_target) return lost_way;
   const auto links = p.fib->next(NodeId(in.to), target);

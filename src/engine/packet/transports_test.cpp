@@ -132,6 +132,12 @@ TEST_CASE("every transport completes every load, equally on any number of thread
       check_all_threads(fabric, permutation(fabric, 60 * payload, 5), c.options);
     }
     {
+      INFO("slow receivers");
+      Options slow = c.options;
+      slow.receive_rate = 0.5;
+      check_all_threads(fabric, permutation(fabric, 60 * payload, 5), slow);
+    }
+    {
       INFO("incast");
       check_all_threads(fabric, incast(fabric, 8, 40 * payload), c.options);
     }
