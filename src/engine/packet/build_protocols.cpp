@@ -94,7 +94,7 @@ ProtocolBuilder::Reach ProtocolBuilder::reach_of(std::uint32_t connection) const
     out.round_trip += 2 * kind.latency + kind.serialisation(world_.full_size) +
                       kind.serialisation(world_.control_size);
   }
-  if (!p_.next_entropy.empty() && out.round_trip > 0)
+  if (!p_.next_entropy.empty() && p_.by_table(connection) && out.round_trip > 0)
     out.line.bps *= static_cast<std::int64_t>(p_.first_links(connection).size());
   return out;
 }

@@ -123,6 +123,11 @@ void Checker::check_transport() {
   if (options_.congestion == Congestion::nscc && !selective)
     contradiction("reliability", "cc: nscc counts each packet, which go_back_n does not report",
                   "use reliability: selective");
+  if (options_.admission == Admission::cts && selective)
+    contradiction("reliability",
+                  "name: cts clears chunks that come in order, and selective retransmission takes "
+                  "packets in any order",
+                  "use reliability: go_back_n, best with a scheme of one path, e.g. e_ecmp");
   if (options_.admission != Admission::pull) return;
   if (options_.congestion != Congestion::none)
     contradiction("cc", "name: eqds lets the receiver set the sending rate, and so does cc:",

@@ -419,6 +419,8 @@ TEST_CASE("transport: settings that contradict each other") {
       {"{name: nscc, ecn: false}", "{}", "cc: nscc depends on ECN marks"},
       {"{ecn: false}", "{scheme: reps}", "scheme reps depends on ECN marks"},
       {"{name: cts, classes: {weights: [5 kB]}}", "{}", "needs a separate class"},
+      {"{name: cts, reliability: selective}", "{}", "clears chunks that come in order"},
+      {"{name: cts}", "{scheme: spray}", "clears chunks that come in order"},
       {"{}", "{scheme: spray, weighted: true}",
        "scheme spray ignores weights on the packet engine"},
   };

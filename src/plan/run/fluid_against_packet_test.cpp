@@ -117,16 +117,25 @@ jobs:
   CHECK(pairs[0].ratio() < 1.05);
 }
 
-TEST_CASE("NICs of four planes, or with two ToRs, and spray: within 5 %") {
-  for (const char* fabric :
-       {"{generator: multi_plane, planes: 4, racks: 4, hosts_per_rack: 4, gpus_per_host: 1, "
-        "spines: 5}",
-        "{generator: hpn, segments: 2, hosts_per_segment: 8, gpus_per_host: 1, aggs: 10}"})
-    for (const char* transport : {"{name: nscc}", "{pfc: true, window: 512 KiB}"}) {
+// EQDS waits for credit in every step: 7 % with one plane, too.
+TEST_CASE("NICs of four planes, or with two ToRs, and spray: within 5 %, EQDS 15 %") {
+  struct Transport {
+    std::string yaml;
+    double most;
+  };
+  const Transport transports[] = {{"{name: nscc}", 1.05},
+                                  {"{pfc: true, window: 512 KiB}", 1.05},
+                                  {"{name: eqds, buffers: 64 MB}", 1.15}};
+  // The last has links inside hosts, too.
+  for (const std::string fabric :
+       {"multi_plane, planes: 4, racks: 4, hosts_per_rack: 4, gpus_per_host: 1, spines: 5",
+        "hpn, segments: 2, hosts_per_segment: 8, gpus_per_host: 1, aggs: 10",
+        "hpn, segments: 2, hosts_per_segment: 4, gpus_per_host: 2, aggs: 10"})
+    for (const auto& [transport, most] : transports) {
       CAPTURE(fabric);
       CAPTURE(transport);
       const auto pairs = compare(fmt::format(R"(
-fabric: {}
+fabric: {{generator: {}}}
 routing: {{scheme: spray}}
 transport: {}
 jobs:
@@ -134,7 +143,7 @@ jobs:
 )",
                                              fabric, transport));
       CHECK(pairs[0].ratio() > 1);
-      CHECK(pairs[0].ratio() < 1.05);
+      CHECK(pairs[0].ratio() < most);
     }
 }
 
