@@ -31,6 +31,22 @@ TEST_CASE("HPCC keeps an incast's queue far below what PFC alone leaves, and is 
   CHECK(steered.end < paused.end * 115 / 100);
 }
 
+TEST_CASE("HPCC: acknowledgements still come when there is no path any more") {
+  const Fabric fabric = chain(equal(3));
+  const LinkId dead = link(fabric, "s:0->s:1");
+  StateChange down{{20'000'000}, {}}, up{{60'000'000}, {}};
+  for (const LinkId way : {dead, model::reverse(dead)})
+    down.state.set(way, {.health = Health::down});
+  Options options;
+  options.congestion = Congestion::hpcc;
+  options.ack_timeout = 50_us;
+  const Load load = Load{}.add(fabric, 0, 1, 500 * payload);
+  const Ps undisturbed = run(fabric, load, options).end;
+  const PacketRunResult result = run(fabric, load, {.options = options, .changes = {down, up}});
+  CHECK(result.complete);
+  CHECK(result.end > undisturbed + 40 * us);
+}
+
 TEST_CASE("HPCC flows share a link evenly") {
   const Fabric fabric = star(equal(5));
   Options options;

@@ -206,7 +206,7 @@ class Shard {
   void acknowledge_below(std::uint32_t connection, std::uint32_t psn);
   void rewind(Sender& sender, std::uint32_t psn);
   void send_again_all(std::uint32_t connection);
-  void read_telemetry(std::uint32_t connection, std::uint32_t psn);
+  void read_telemetry(const Packet& ack, std::uint32_t psn);
   // Lost packets, with selective repeat.
   Way way_of(std::uint32_t connection, std::uint32_t path) const;
   bool follows_entropy() const;

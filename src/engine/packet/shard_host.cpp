@@ -567,7 +567,7 @@ bool Shard::accept_below(std::uint32_t connection, std::uint32_t from, std::uint
 void Shard::on_ack(const Packet& packet) {
   const Sender& sender = world_.senders[packet.connection];
   const std::uint32_t psn = extend_psn(packet.psn, sender.unacked);
-  if (!world_.protocols.hpcc_senders.empty()) read_telemetry(packet.connection, psn);
+  if (!world_.protocols.hpcc_senders.empty()) read_telemetry(packet, psn);
   acknowledge_below(packet.connection, psn + 1);
 }
 
@@ -624,11 +624,13 @@ void Shard::on_cnp(const Packet& packet) {
   p.dcqcn_senders[packet.connection].on_cnp(p.dcqcn_profiles[p.profile[packet.connection]], now_);
 }
 
-void Shard::read_telemetry(std::uint32_t connection, std::uint32_t psn) {
+// Of the path that is acknowledged: the connection may have another by now, or none.
+void Shard::read_telemetry(const Packet& ack, std::uint32_t psn) {
   Protocols& p = world_.protocols;
+  const std::uint32_t connection = ack.connection;
   Sender& sender = world_.senders[connection];
   std::size_t hops = 0;
-  while (world_.paths[sender.path + hops] != none) ++hops;
+  while (world_.paths[ack.path + hops] != none) ++hops;
   hops = std::min(hops, transport::int_hop_max);
   const double window =
       p.hpcc_senders[connection].on_ack(p.hpcc_profiles[p.profile[connection]],
