@@ -61,8 +61,9 @@ const std::vector<Scenario>& scenarios() {
       {"HPCC, PFC, 2 classes",
        "transport: {name: hpcc, pfc: true, "
        "classes: {weights: [8320 B, 4160 B], ack: 1, control: 1}}\n"},
-      {"CTS, adaptive, selective",
-       "routing: {scheme: adaptive}\ntransport: {name: cts, reliability: selective}\n"},
+      {"CTS, 4 QPs", "routing: {scheme: e_ecmp, qps: 4}\ntransport: {name: cts}\n"},
+      {"adaptive, selective, slow receivers",
+       "routing: {scheme: adaptive}\ntransport: {buffers: 64 MB, receive_rate: 0.9}\n"},
       {"REPS, PFC", "routing: {scheme: reps}\ntransport: {name: nscc, pfc: true}\n"},
       {"flowlets, DCQCN, series",
        "routing: {scheme: flowlet}\n"
