@@ -165,8 +165,8 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
 weft.kill()
 END'''
 # What runs until it is stopped ends by SIGTERM, with what was printed so far.
-# In the foreground: otherwise `timeout` also sends SIGCONT, which takes the SIGSTOP from what a process that looks
-# for leaks as it ends has attached itself with, and that waits for ever.
+# Without --foreground `timeout` sends SIGCONT after SIGTERM. That cancels the SIGSTOP by which LeakSanitizer
+# attaches to a process that exits, and the process hangs.
 FOR = 'timeout --foreground -s TERM 1.5 '
 
 # By command: its forms, each a name, a list of commands whose outputs it describes, and what is

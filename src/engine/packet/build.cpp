@@ -432,14 +432,15 @@ std::vector<std::uint32_t> single_path(World& world, std::uint32_t connection) {
   return one_way(world.fabric, hops, mix64(connection));
 }
 
-void set_source(World& world, Sender& sender, std::uint32_t link) {
+// The source that a link is, from now on.
+std::uint32_t source_at(World& world, std::uint32_t link) {
   Link& first = world.links[link];
   if (!first.source) {
     first.source = 1;
     first.owner = static_cast<std::uint32_t>(world.sources.size());
     world.sources.push_back({.link = link});
   }
-  sender.source = first.owner;
+  return first.owner;
 }
 
 }  // namespace
@@ -452,8 +453,8 @@ bool find_path(World& world, std::uint32_t connection) {
     const auto links = p.first_links(connection);
     if (links.empty()) return false;
     if (is_by_packet(world.options.balance))
-      for (const LinkId link : links) set_source(world, sender, link.value);
-    set_source(world, sender, links[mix64(connection) % links.size()].value);
+      for (const LinkId link : links) source_at(world, link.value);
+    sender.source = source_at(world, Protocols::kept_link(links, connection).value);
     return true;
   }
   std::vector<std::uint32_t> path;
@@ -468,7 +469,7 @@ bool find_path(World& world, std::uint32_t connection) {
   }
   world.paths.push_back(none);
   if (!on_wire) sender.payload = inner_payload;
-  set_source(world, sender, path.front());
+  sender.source = source_at(world, path.front());
   return true;
 }
 

@@ -53,7 +53,7 @@ TEST_CASE("a link goes down: what it held is sent again, another way, by every b
     CAPTURE(static_cast<int>(balance));
     Setting setting{.options = short_timeout()};
     setting.options.balance = balance;
-    if (balance == Balance::spray || balance == Balance::reps || balance == Balance::adaptive) {
+    if (is_by_packet(balance)) {
       setting.options.reliability = Reliability::selective;
       setting.options.window = packets_of(100);
     }

@@ -19,9 +19,8 @@ Ps time_of(Ps packets) { return (packets + 3) * full + 4 * us + 4 * (us + 1'280)
 
 std::vector<std::uint64_t> packets_by_plane(const Fabric& fabric, const PacketRunResult& result) {
   std::vector<std::uint64_t> out;
-  for (const LinkId id : fabric.out(fabric.nics()[0])) {
-    out.push_back(result.links[id.index()].packets);
-  }
+  for (const LinkId id : fabric.out(fabric.nics()[0]))
+    if (fabric.on_wire(id)) out.push_back(result.links[id.index()].packets);
   return out;
 }
 

@@ -92,10 +92,14 @@ struct Protocols {
     if (at.dst_target == route::Fib::no_target) return {};
     return fib->next(NodeId(at.src), at.dst_target);
   }
-  // ... and the one of a packet, of those. A connection that does not spread keeps to one.
+  // ... of those the one to which a connection keeps that does not spread.
+  static LinkId kept_link(std::span<const LinkId> links, std::uint32_t connection) {
+    return links[mix64(connection) % links.size()];
+  }
+  // ... and the one of a packet.
   LinkId first_link(std::span<const LinkId> links, std::uint32_t connection,
                     std::uint32_t path) const {
-    if (next_entropy.empty()) return links[mix64(connection) % links.size()];
+    if (next_entropy.empty()) return kept_link(links, connection);
     const auto count = static_cast<std::uint32_t>(links.size());
     return links[transport::port_of(static_cast<transport::Entropy>(path & 0xFFFF), count)];
   }

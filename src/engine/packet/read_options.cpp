@@ -159,8 +159,7 @@ void OptionsReader::read_transport() {
 // Packets of one message that take different paths overtake each other, which go-back-N takes for
 // losses.
 void OptionsReader::read_reliability(Reliability preset) {
-  const bool reorders = options_.balance == Balance::spray || options_.balance == Balance::reps ||
-                        options_.balance == Balance::adaptive || options_.balance == Balance::ugal;
+  const bool reorders = is_by_packet(options_.balance) || options_.balance == Balance::ugal;
   const bool selective = reorders || options_.congestion == Congestion::nscc;
   const Names names{"go_back_n", "selective"};
   options_.reliability = static_cast<Reliability>(reader_.choice(

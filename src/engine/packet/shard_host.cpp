@@ -312,7 +312,7 @@ transport::Entropy Shard::draw_entropy(std::uint32_t connection) {
   Protocols& p = world_.protocols;
   transport::EntropyDraw draw{world_.options.seed ^ mix64(connection), p.drawn[connection]++,
                               p.entropies};
-  if (p.next_entropy.empty() || !p.by_table(connection))
+  if (p.next_entropy.empty())
     return p.caches.empty() ? transport::fresh_entropy(draw) : p.caches[connection].next(draw);
   const auto links = p.first_links(connection);
   draw.ports = static_cast<std::uint32_t>(links.size());

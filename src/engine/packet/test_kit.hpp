@@ -2,6 +2,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 
 #include "engine/packet/packet_run.hpp"
 #include "engine/packet/random_case.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::engine::packet::testing {
 
@@ -74,31 +76,14 @@ inline Fabric leaf_spine(std::size_t leaves, std::size_t per_leaf, std::size_t s
   return builder.freeze();
 }
 
-// `planes` such fabrics, which meet in the NICs alone: NIC i has a port to leaf i / per_leaf of
-// each. Leaves are counted plane by plane, and so are spines.
+// `planes` such fabrics, which meet in the NICs alone, by the generator. Leaves are counted plane
+// by plane, and so are spines.
 inline Fabric multi_plane(std::size_t planes, std::size_t leaves, std::size_t per_leaf,
                           std::size_t spines) {
-  FabricBuilder builder;
-  const FabricBuilder::LinkSpec cable{.rate = 400_Gbps, .latency = 1_us};
-  std::vector<model::ScopeId> racks;
-  std::vector<NodeId> nics;
-  for (std::size_t i = 0; i < leaves; ++i) {
-    racks.push_back(builder.add_scope(model::ScopeKind::rack, {}));
-    for (std::size_t n = 0; n < per_leaf; ++n)
-      nics.push_back(builder.add_node({NodeKind::nic, "nic", racks.back()}));
-  }
-  for (std::size_t plane = 0; plane < planes; ++plane) {
-    std::vector<NodeId> tops;
-    for (std::size_t i = 0; i < spines; ++i)
-      tops.push_back(builder.add_node({NodeKind::fabric_switch, "spine", {}}));
-    for (std::size_t i = 0; i < leaves; ++i) {
-      const NodeId leaf = builder.add_node({NodeKind::fabric_switch, "leaf", racks[i]});
-      for (std::size_t n = 0; n < per_leaf; ++n)
-        builder.add_circuit(nics[i * per_leaf + n], leaf, cable);
-      for (const NodeId top : tops) builder.add_circuit(leaf, top, cable);
-    }
-  }
-  return builder.freeze();
+  return model::testing::make_fabric(fmt::format(
+      "{{generator: multi_plane, planes: {}, racks: {}, hosts_per_rack: {}, spines: {}, "
+      "gpus_per_host: 1, link: {} Gbps, uplink: 400 Gbps, latency: 1 us}}",
+      planes, leaves, per_leaf, spines, 400 * planes));
 }
 
 // Three tiers of k = 4: 4 pods of 2 edges, 2 aggs and 4 NICs; 4 cores. All links 400 Gb/s, 1 us.

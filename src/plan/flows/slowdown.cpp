@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
+#include "base/id.hpp"
 #include "base/percentile.hpp"
 #include "plan/flows/flow_runs.hpp"
 
@@ -11,6 +13,8 @@ namespace {
 
 using engine::packet::WireFormat;
 using model::FlowSet;
+
+constexpr std::uint32_t none = UINT32_MAX;
 
 // A link, and the share of the packets that cross it.
 struct Stage {
@@ -27,23 +31,26 @@ struct PathOf {
   double slowest_us_per_byte = 0;  // of the flow
 };
 
-// `hops`: of all QPs, each with its part of the flow.
-PathOf path_of(std::span<const route::Hop> hops, route::Router& router) {
+// `hops`: of all QPs, each with its part of the flow. `stage_of`, by link: none before and after.
+PathOf path_of(std::span<const route::Hop> hops, route::Router& router,
+               Column<model::LinkId, std::uint32_t>& stage_of) {
   const model::Fabric& fabric = router.fabric();
   PathOf out;
   for (const route::Hop& hop : hops) {
     const model::LinkId link = router.members(hop.link).front();
-    const auto known = std::ranges::find(out.stages, link, &Stage::link);
-    if (known != out.stages.end())
-      known->share += hop.share;
-    else
-      out.stages.push_back({link, 1e6 / router.capacity(hop.link), hop.share});
+    if (stage_of[link] == none) {
+      stage_of[link] = static_cast<std::uint32_t>(out.stages.size());
+      out.stages.push_back({link, 1e6 / router.capacity(hop.link), 0});
+    }
+    out.stages[stage_of[link]].share += hop.share;
     out.latency_us += hop.share * fabric.latency(link).us();
     out.back_us += hop.share * fabric.latency(model::reverse(link)).us();
     out.back_us_per_byte += hop.share * 1e6 / router.capacity(model::reverse(link));
   }
-  for (const Stage& stage : out.stages)
+  for (const Stage& stage : out.stages) {
     out.slowest_us_per_byte = std::max(out.slowest_us_per_byte, stage.share * stage.us_per_byte);
+    stage_of[stage.link] = none;
+  }
   return out;
 }
 
@@ -99,11 +106,12 @@ std::vector<double> ideal_times_us(const FlowSet& set, route::Router& router,
                                    const WireFormat* wire) {
   std::vector<double> out(set.flows.size(), model::no_number);
   std::vector<route::Hop> hops;
+  Column<model::LinkId, std::uint32_t> stage_of(router.fabric().link_count(), none);
   for (std::size_t i = 0; i < set.flows.size(); ++i) {
     const FlowSet::Flow& flow = set.flows[i];
     const auto bytes = static_cast<double>(flow.size.count);
     if (bytes == 0 || !append_paths(flow, set.via_of(flow), router, hops)) continue;
-    const PathOf path = path_of(hops, router);
+    const PathOf path = path_of(hops, router, stage_of);
     const double us = wire != nullptr ? packets_us(path, bytes, *wire)
                                       : bytes * path.slowest_us_per_byte + path.latency_us;
     if (std::isfinite(us)) out[i] = us;  // a dead link, either way, takes forever
