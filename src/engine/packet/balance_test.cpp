@@ -53,6 +53,74 @@ TEST_CASE("REPS leaves a slow path; blind spraying does not") {
   CHECK(reps.links[slow].packets < blind.links[slow].packets);
 }
 
+// How many packets each link must carry: every connection's on the links of its path by the router.
+std::vector<std::uint64_t> packets_by_router(const Fabric& fabric, const Load& load,
+                                             const Setting& setting, std::uint64_t packets) {
+  auto router = route::Router::create(fabric, setting.routing, setting.seed);
+  REQUIRE(router.has_value());
+  std::vector<std::uint64_t> out(fabric.link_count());
+  for (const Connection& c : load.connections) {
+    const auto via = std::span(load.via).subspan(c.via, c.via_count);
+    std::vector<route::Hop> hops;
+    REQUIRE(router->append_path({c.src, c.dst, c.qp, c.qp, via}, hops));
+    for (const route::Hop& hop : hops) out[hop.link.index()] += packets;
+  }
+  return out;
+}
+
+void check_paths(const Fabric& fabric, const Load& load, Setting setting) {
+  const auto expected = packets_by_router(fabric, load, setting, 5);
+  struct Transport {
+    Reliability reliability;
+    Congestion congestion;
+  };
+  for (const auto& [reliability, congestion] :
+       {Transport{Reliability::goback_n, Congestion::none},
+        Transport{Reliability::selective, Congestion::none},
+        Transport{Reliability::selective, Congestion::nscc}}) {
+    setting.options = {};
+    setting.options.reliability = reliability;
+    setting.options.congestion = congestion;
+    const PacketRunResult result = run(fabric, load, setting);
+    CHECK(result.complete);
+    for (const LinkId id : fabric.links()) {
+      CAPTURE(fabric.name(id));
+      CHECK(result.links[id.index()].packets == expected[id.index()]);
+      // Acknowledgements come back the same way.
+      CHECK((result.links[id.index() ^ 1].control > 0) == (expected[id.index()] > 0));
+    }
+  }
+}
+
+TEST_CASE("packets that keep to a path take the one of the router, whatever the transport") {
+  const auto check = [](const Fabric& fabric, const std::string& scheme) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      CAPTURE(scheme);
+      CAPTURE(seed);
+      check_paths(fabric, permutation(fabric, 5 * payload, 3),
+                  {.routing = {.scheme = scheme, .qps = 4}, .seed = seed});
+    }
+  };
+  for (const std::string scheme : {"ecmp", "e_ecmp"}) {
+    check(fat_tree(), scheme);
+    check(leaf_spine(4, 4, 4), scheme);
+    check(multi_plane(4, 4, 2, 2), scheme);
+  }
+  check(model::testing::make_fabric(
+            "{generator: dragonfly, p: 1, a: 4, h: 2, g: 5, gpus_per_host: 1}"),
+        "valiant");
+}
+
+TEST_CASE("packets take the way over a switch that somebody chose, whatever the transport") {
+  const Fabric fabric = leaf_spine(4, 4, 4);
+  for (int spine = 0; spine < 4; ++spine) {
+    Load load = Load{}.add(fabric, 0, 15, 5 * payload);
+    load.via = {node(fabric, "spine:" + std::to_string(spine))};
+    load.connections[0].via_count = 1;
+    check_paths(fabric, load, {});
+  }
+}
+
 TEST_CASE("flowlets: a flow keeps its port while it talks") {
   const Fabric fabric = leaf_spine(2, 1, 8);
   const auto ports = [&](Ps pause) {

@@ -432,6 +432,18 @@ std::vector<std::uint32_t> single_path(World& world, std::uint32_t connection) {
   return one_way(world.fabric, hops, mix64(connection));
 }
 
+// The part of a path from NIC to NIC.
+std::vector<std::uint32_t> between(const Fabric& fabric, std::span<const std::uint32_t> path,
+                                   const Ends& ends) {
+  std::vector<std::uint32_t> out;
+  for (const std::uint32_t link : path)
+    if (!out.empty() || fabric.from(LinkId(link)).value == ends.src) {
+      out.push_back(link);
+      if (fabric.to(LinkId(link)).value == ends.dst) return out;
+    }
+  return {};
+}
+
 // The source that a link is, from now on.
 std::uint32_t source_at(World& world, std::uint32_t link) {
   Link& first = world.links[link];
@@ -449,7 +461,7 @@ bool find_path(World& world, std::uint32_t connection) {
   Sender& sender = world.senders[connection];
   sender.path = sender.source = none;
   const Protocols& p = world.protocols;
-  if (p.by_table(connection)) {
+  if (p.by_table(connection) && world.options.balance != Balance::path) {
     const auto links = p.first_links(connection);
     if (links.empty()) return false;
     if (is_by_packet(world.options.balance))
@@ -460,6 +472,7 @@ bool find_path(World& world, std::uint32_t connection) {
   std::vector<std::uint32_t> path;
   if (world.fanout > 1) path = multipath(world, connection);
   if (path.empty()) path = single_path(world, connection);
+  if (p.by_table(connection)) path = between(world.fabric, path, p.ends[connection]);
   if (path.empty() || path.size() > path_length_max) return false;
   sender.path = static_cast<std::uint32_t>(world.paths.size());
   bool on_wire = false;

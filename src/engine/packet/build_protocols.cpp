@@ -71,7 +71,7 @@ std::vector<std::uint32_t> ProtocolBuilder::first_path(std::uint32_t connection)
   std::vector<std::uint32_t> out;
   const Sender& sender = world_.senders[connection];
   if (sender.source == none) return out;
-  if (!p_.by_table(connection)) {
+  if (sender.path != none) {
     for (std::uint32_t i = sender.path; world_.paths[i] != none; ++i)
       out.push_back(world_.paths[i]);
     return out;
@@ -341,7 +341,7 @@ bool find_ends(const World& world, const Connection& c, NodeId& src, NodeId& dst
 
 bool needs_table(const Options& options) {
   switch (options.balance) {
-    case Balance::path:  // selective repeat measures round trips by table
+    case Balance::path:  // selective repeat: packets hold the time of sending instead of their path
       return options.reliability == Reliability::selective;
     case Balance::spray:
     case Balance::reps:

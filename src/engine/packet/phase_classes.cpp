@@ -105,7 +105,7 @@ void PhaseClasses::add_ways(std::uint32_t from, std::uint32_t to, std::uint32_t 
 void PhaseClasses::add_links(std::uint32_t connection, std::vector<std::uint32_t>& links) const {
   const Sender& sender = world_.senders[connection];
   if (sender.source == none) return;
-  if (!world_.protocols.by_table(connection)) {
+  if (sender.path != none) {
     for (std::uint32_t i = sender.path; world_.paths[i] != none; ++i)
       links.push_back(world_.paths[i]);
     return;

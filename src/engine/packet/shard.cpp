@@ -336,6 +336,7 @@ std::uint32_t Shard::next_by_table(const Link& in, std::uint32_t id, const Packe
     world_.receivers[packet.connection].last_link = id;  // by which it is answered
     return world_.drain[in.to];
   }
+  if (const std::uint32_t kept = next_on_path(in, packet); kept != none) return kept;
   const std::uint32_t target = forward ? ends.dst_target : ends.src_target;
   if (target == route::Fib::no_target) return lost_way;
   const auto links = p.fib->next(NodeId(in.to), target);
@@ -357,6 +358,19 @@ std::uint32_t Shard::next_by_table(const Link& in, std::uint32_t id, const Packe
     return links[std::min<std::size_t>(flowlet.port, links.size() - 1)].value;
   }
   return links[hashed].value;
+}
+
+// The next link of a packet that came in by link `in`, where packets keep to the path of their
+// connection. `none` for one that is not on it, since the path has changed: it goes by the table.
+std::uint32_t Shard::next_on_path(const Link& in, const Packet& packet) const {
+  const bool forward = goes_forward(packet.kind());
+  if (!forward && packet.hop() == 0) return none;
+  const std::uint32_t link =
+      world_.link_on_path(packet.connection, packet.hop() + (forward ? 1 : -1u));
+  if (link == none) return none;
+  const LinkId id(link);
+  if ((forward ? world_.fabric.from(id) : world_.fabric.to(id)).value != in.to) return none;
+  return forward ? link : World::reverse(link);
 }
 
 // The one with the fewest bytes waiting; of several the first from where the hash falls.

@@ -132,6 +132,7 @@ class Shard {
   // The link by which a packet goes on; `none` where it has arrived.
   std::uint32_t next_link(const Link& in, std::uint32_t id, const Packet& packet);
   std::uint32_t next_by_table(const Link& in, std::uint32_t id, const Packet& packet);
+  std::uint32_t next_on_path(const Link& in, const Packet& packet) const;
   std::uint32_t least_queue(std::span<const LinkId> links, std::uint64_t hash);
   std::uint32_t divert(const Packet& packet);
   void forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id, const Packet& packet);

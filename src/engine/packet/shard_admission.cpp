@@ -41,7 +41,9 @@ void Shard::send_request(std::uint32_t connection, std::uint64_t demand) {
 void Shard::on_request(const Packet& packet) {
   Protocols& p = world_.protocols;
   const std::uint32_t node = p.ends[packet.connection].dst;
-  world_.receivers[packet.connection].last_route = packet.path;
+  Receiver& receiver = world_.receivers[packet.connection];
+  receiver.last_route = packet.path;
+  receiver.last_hop = packet.hop() & 31;
   p.pull_pacers[node].on_demand(p.pull_entries, packet.connection, packet.psn, now_);
   arm_pacer(node);
 }
@@ -91,6 +93,9 @@ void Shard::send_back(std::uint32_t connection, PacketType type, std::uint32_t p
   if (!p.by_table(connection))
     return send(World::reverse(world_.paths[packet.path + packet.hop()]), packet);
   const Ends& ends = p.ends[connection];
+  if (const std::uint32_t kept = world_.link_on_path(connection, receiver.last_hop);
+      kept != none && world_.fabric.to(LinkId(kept)).value == ends.dst)
+    return send(World::reverse(kept), packet);
   if (ends.src_target == route::Fib::no_target) return;
   const auto out = p.fib->next(NodeId(ends.dst), ends.src_target);
   if (!out.empty()) send(out.front().value, packet);

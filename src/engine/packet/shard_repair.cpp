@@ -27,9 +27,12 @@ Way Shard::way_of(std::uint32_t connection, std::uint32_t path) const {
     way.round_trip += 2 * kind.latency + kind.serialisation(world_.full_size) +
                       kind.serialisation(world_.control_size);
   };
-  if (!p.by_table(connection)) {
-    way.key = path;
-    for (std::uint32_t i = path; world_.paths[i] != none; ++i) pass(world_.paths[i]);
+  const std::uint32_t kept = p.by_table(connection) ? world_.senders[connection].path : path;
+  if (kept != none) {
+    for (std::uint32_t i = kept; world_.paths[i] != none; ++i) {
+      pass(world_.paths[i]);
+      way.key = mix64(way.key + world_.paths[i]);
+    }
     way.complete = true;
     return way;
   }
@@ -53,12 +56,20 @@ Way Shard::way_of(std::uint32_t connection, std::uint32_t path) const {
   return way;
 }
 
-// Of the links from node `at` to the packet's sender, by table.
+// Of the links from node `at` to the packet's sender: back along its path, or by table.
 std::optional<Ps> Shard::latency_back(const Packet& packet, std::uint32_t at) const {
   const Protocols& p = world_.protocols;
   const Ends& ends = p.ends[packet.connection];
   const std::uint64_t flow = std::uint64_t{packet.connection} << 16 | (packet.path & 0xFFFF);
   Ps latency = 0;
+  for (std::uint32_t hop = 0;; ++hop) {
+    const std::uint32_t kept = world_.link_on_path(packet.connection, hop);
+    if (kept == none) break;
+    const Link& link = world_.links[kept];
+    latency += world_.kinds[link.kind].latency;
+    if (link.to == at) return latency;
+  }
+  latency = 0;
   for (std::uint32_t hop = 0; hop < path_length_max && at != ends.src; ++hop) {
     const auto links = p.fib->next(NodeId(at), ends.src_target);
     if (links.empty()) return std::nullopt;

@@ -278,6 +278,14 @@ struct World {
                              : fabric.name(LinkId(link));
   }
   static constexpr std::uint32_t reverse(std::uint32_t link) { return link ^ 1u; }
+  // Where packets keep to the path of their connection: its link number `hop`, `none` past its end.
+  std::uint32_t link_on_path(std::uint32_t connection, std::uint32_t hop) const {
+    if (options.balance != Balance::path || senders[connection].path == none) return none;
+    const std::uint32_t path = senders[connection].path;
+    for (std::uint32_t i = 0; i < hop; ++i)
+      if (paths[path + i] == none) return none;
+    return paths[path + hop];
+  }
   const Ingress& ingress(const NodeBuffer& node, std::uint32_t port,
                          std::uint32_t traffic_class) const {
     return ingresses[node.first_ingress + port * class_count + traffic_class];

@@ -117,6 +117,41 @@ jobs:
   CHECK(pairs[0].ratio() < 1.05);
 }
 
+// How queue pairs meet decides, and both engines must see the same: on the ports of a sender, and
+// between racks, where traffic engineering keeps all streams apart.
+TEST_CASE("queue pairs that keep to their paths: within 5 %, whatever the transport") {
+  struct Case {
+    std::string fabric, scheme, job;
+  };
+  const std::string planes =
+      "multi_plane, planes: 4, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 3";
+  const std::string one = "gpus: 2, bytes: 32 MiB";
+  const Case cases[] = {{planes, "ecmp", one},
+                        {planes, "e_ecmp", one},
+                        {"ai_zone, racks: 4, hosts_per_rack: 4, gpus_per_host: 1, spines: 8", "te",
+                         "gpus: 16, place: scattered, bytes: 8 MiB"}};
+  for (const std::string_view transport : {"{pfc: true, window: 512 KiB}", "{name: nscc}"})
+    for (const auto& [fabric, scheme, job] : cases)
+      for (int qps = 2; qps <= 4; ++qps)
+        for (int seed = 1; seed <= 3; ++seed) {
+          CAPTURE(transport);
+          CAPTURE(scheme);
+          CAPTURE(qps);
+          CAPTURE(seed);
+          const auto pairs = compare(fmt::format(R"(
+seed: {}
+fabric: {{generator: {}}}
+routing: {{scheme: {}, qps: {}}}
+transport: {}
+jobs:
+  - {{name: flow, collective: send_recv, {}}}
+)",
+                                                 seed, fabric, scheme, qps, transport, job));
+          CHECK(pairs[0].ratio() > 1);
+          CHECK(pairs[0].ratio() < 1.05);
+        }
+}
+
 // EQDS waits for credit in every step: 7 % with one plane, too.
 TEST_CASE("NICs of four planes, or with two ToRs, and spray: within 5 %, EQDS 15 %") {
   struct Transport {
