@@ -214,7 +214,7 @@ void add_drains(Commands& commands) {
   plan->needs(fabric)->needs(config);
   fabric->needs(plan);
   config->needs(plan);
-  command.add_option("--section", args.section, "With --plan: key under which actuator: stands")
+  command.add_option("--section", args.section, "With --plan: key that holds actuator:")
       ->needs(plan);
   command.add_flag("--undrain", args.undrain, "With --plan: the way back")->needs(plan);
   command.add_flag("--look", args.look, "With --plan: read its state from the switches, too")

@@ -362,7 +362,7 @@ void add_validate(Commands& commands) {
   run->callback([&args = args] { args.action = "run"; });
   run->add_option("--plan", args.plan, "The plan, as CSV")->required();
   run->add_option("--lab", args.lab, "Name of the lab (lab0)");
-  run->add_option("--rate", args.rate, "Rate of each flow that stands for its full one (20 Mbps)");
+  run->add_option("--rate", args.rate, "Rate of each flow in place of its full rate (20 Mbps)");
   run->add_option("--length", args.length, "Time of each round (500 ms)");
   run->add_option("-o,--out", args.out, "Where to write flow,gbps (standard output)");
   CLI::App* judge = add("judge", "Name slow links and hosts by measured rates");

@@ -99,7 +99,7 @@ Result<std::string> take_netbox_page(std::string_view text, const Where& where, 
 
 Result<NetBoxCables> read_netbox_cables(HttpClient& client, const NetBoxQuery& query) {
   if (query.filter.find_first_of(" \r\n#") != std::string::npos)
-    return fail(Errc::value, {"--filter", 0, 0}, quote(query.filter) + " is no query of a URL",
+    return fail(Errc::value, {"--filter", 0, 0}, quote(query.filter) + " is not a URL query",
                 "write e.g. site=ams1&status=connected");
   // Tokens of version 2 (NetBox 4.5) begin so, and are bearer tokens.
   const auto scheme = query.token.starts_with("nbt_") ? TokenScheme::bearer : TokenScheme::token;

@@ -44,6 +44,22 @@ TEST_CASE("several connections share all ports of their NIC") {
   CHECK(last_end(run(fabric, load, spread(Balance::spray))) == time_of(100));
 }
 
+TEST_CASE("credit and acknowledgements leave by all ports") {
+  const Fabric fabric = four_planes();
+  Options options = spread(Balance::spray);
+  options.admission = Admission::pull;
+  const PacketRunResult result = run(fabric, Load{}.add(fabric, 0, 1, 4000 * payload), options);
+  CHECK(result.complete);
+  std::uint64_t least = UINT64_MAX, most = 0;
+  for (const LinkId id : fabric.out(fabric.nics()[1])) {
+    if (!fabric.on_wire(id)) continue;
+    least = std::min(least, result.links[id.index()].control);
+    most = std::max(most, result.links[id.index()].control);
+  }
+  CHECK(least > 1700);  // a quarter of 4,000 acknowledgements and nearly as many credits, by chance
+  CHECK(most < 2100);
+}
+
 TEST_CASE("congestion control starts from the rate of all ports") {
   const Fabric fabric = four_planes();
   const Load load = Load{}.add(fabric, 0, 1, 4000 * payload);

@@ -98,7 +98,12 @@ void Shard::send_back(std::uint32_t connection, PacketType type, std::uint32_t p
     return send(World::reverse(kept), packet);
   if (ends.src_target == route::Fib::no_target) return;
   const auto out = p.fib->next(NodeId(ends.dst), ends.src_target);
-  if (!out.empty()) send(out.front().value, packet);
+  if (out.empty()) return;
+  // Ports share credits as they do what comes by them. An answer that is late must not depend on
+  // the time: what is replayed is shifted.
+  const bool spreads = type == PacketType::grant && is_by_packet(world_.options.balance);
+  const std::uint64_t hash = mix64(spreads ? mix64(connection) + now_ : connection);
+  send(out[hash % out.size()].value, packet);
 }
 
 void Shard::on_grant(const Packet& packet) {

@@ -90,7 +90,7 @@ Status check_halves(const Fabric& fabric, std::span<const Flow> rows, const std:
       return fail(Errc::value, {file, static_cast<std::uint32_t>(r + 2), 1},
                   fmt::format("{} to {} has no row with port {} that could be the other half",
                               fabric.name(rows[r].src), fabric.name(rows[r].dst), rows[r].second),
-                  "name the port of a row that is the second of no other, and has none itself");
+                  "name the port of a row that has no second itself and that no other row names");
   }
   return {};
 }

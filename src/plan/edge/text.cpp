@@ -156,7 +156,7 @@ std::string latency_table(const Problem& problem, const std::vector<Outcome>& ou
 
 std::string baseline_text(const Outcome& outcome, const char* what) {
   return fmt::format("{}: {} an hour, {}\n", what, money(outcome.cost),
-                     std::isinf(outcome.fullest) ? outcome.fullest_name + ", which has none"
+                     std::isinf(outcome.fullest) ? outcome.fullest_name + ", which has no capacity"
                                                  : fmt::format("{} at {}", outcome.fullest_name,
                                                                percent(outcome.fullest, 0)));
 }
