@@ -142,7 +142,8 @@ TEST_CASE("tokens of both versions; refusals, other answers and pages without en
   server.scheme = "Bearer nbt_key.secret";
   CHECK(list_of(server.read("nbt_key.secret")) == "a/1 b/1");
   server.scheme = "Token 0123";
-  CHECK(list_of(server.read("0123", "site=ams1 x")).find("is no query") != std::string::npos);
+  CHECK(list_of(server.read("0123", "site=ams1 x")).find("is not a URL query") !=
+        std::string::npos);
   server.next_of = [](std::size_t) { return R"("http://elsewhere.example/login")"; };
   CHECK(list_of(server.read()).find("is not the next page") != std::string::npos);
   server.next_of = [](std::size_t) { return R"("/netbox/api/dcim/cables/?offset=0")"; };
