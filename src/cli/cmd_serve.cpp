@@ -864,7 +864,7 @@ void add_serve(Commands& commands) {
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
       "snapshots, notify, alerts, jobs, traces, te, nats, vendor");
   command.add_option("--section", args.section,
-                     "Key of --config under which these stand, e.g. operate of a site file");
+                     "Key of --config that holds these, e.g. operate of a site file");
   command.add_flag("--check", args.is_check, "Only read the files and report errors in them");
   command.add_option("--store", args.store, "SQLite file, or postgresql://...")
       ->capture_default_str();

@@ -110,7 +110,7 @@ void add_trace(Commands& commands) {
       ->check(CLI::IsMember({"on", "off"}));
   c.add_option("--overhead", args.overhead, "GOAL: CPU time of each send and recv");
   c.add_option("--recorded", args.recorded,
-               "Trace of PyTorch's profiler, of a rank each, to stand beside the prediction");
+               "Trace of PyTorch's profiler, of a rank each, to show beside the prediction");
   c.add_flag("--why", args.why, "What it waits for and what would help, as weft why");
   c.add_option("-o,--out", args.out, "Directory for report.json, report.html and trace");
 }

@@ -68,14 +68,11 @@ bool ProtocolBuilder::has_ports() const {
 }
 
 std::vector<std::uint32_t> ProtocolBuilder::first_path(std::uint32_t connection) const {
-  std::vector<std::uint32_t> out;
   const Sender& sender = world_.senders[connection];
-  if (sender.source == none) return out;
-  if (sender.path != none) {
-    for (std::uint32_t i = sender.path; world_.paths[i] != none; ++i)
-      out.push_back(world_.paths[i]);
-    return out;
-  }
+  if (sender.source == none) return {};
+  const auto path = world_.links_of(sender.path);
+  std::vector<std::uint32_t> out(path.begin(), path.end());
+  if (!out.empty()) return out;
   const Ends& ends = p_.ends[connection];
   for (NodeId at{ends.src}; at.value != ends.dst;) {
     const auto links = p_.fib->next(at, ends.dst_target);

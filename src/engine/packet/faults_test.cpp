@@ -75,6 +75,37 @@ TEST_CASE("a link goes down: what it held is sent again, another way, by every b
   }
 }
 
+TEST_CASE(
+    "selective repeat: a path that changes under packets loses none, one that dies only its own") {
+  const Fabric fabric = leaf_spine(2, 2, 2);
+  const Load load = Load{}.add(fabric, 0, 2, 1000 * payload);
+  for (const Admission admission : {Admission::open, Admission::pull}) {
+    Setting setting{.options = short_timeout()};
+    setting.options.reliability = Reliability::selective;
+    setting.options.window = packets_of(100);
+    setting.options.admission = admission;
+    const PacketRunResult healthy = run(fabric, load, setting);
+    const std::string up = "leaf:0->" + spine_of(fabric, healthy);
+    const State without = Trouble{fabric}.down(up).state;
+
+    setting.changes = {at(0, without), at(30 * us)};  // the better path comes back
+    const PacketRunResult moved = run(fabric, load, setting);
+    CHECK(moved.complete);
+    CHECK(moved.counters.drops == 0);
+    CHECK(moved.counters.retransmissions == 0);
+    CHECK(moved.end == healthy.end);
+    const std::uint64_t later = moved.links[link(fabric, up).index()].packets;
+    CHECK(later > 500);
+    CHECK(later < 900);
+
+    setting.changes = {at(0), at(30 * us, without)};
+    const PacketRunResult cut = run(fabric, load, setting);
+    CHECK(cut.complete);
+    CHECK(cut.counters.drops_link > 0);
+    CHECK(cut.counters.retransmissions == cut.counters.drops);
+  }
+}
+
 TEST_CASE("what links lose: drops are of data, whatever else is lost is counted apart") {
   const Fabric fabric = star(equal(2));
   Setting setting{.options = short_timeout()};

@@ -31,7 +31,8 @@ struct Packet {
   // Data: its sender waits for the answer. ACK: the answer was late, so that it tells no round
   // trip.
   std::uint32_t asks : 1 = 0;
-  // Into the path table (its links, then `none`); or the entropy that next hops are chosen by.
+  // Into the path table (its links, then `none`); or, by table, the time of sending and the entropy
+  // that next hops are chosen by.
   std::uint32_t path = 0;
   std::uint16_t size = 0;
 

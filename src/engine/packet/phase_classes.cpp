@@ -106,8 +106,8 @@ void PhaseClasses::add_links(std::uint32_t connection, std::vector<std::uint32_t
   const Sender& sender = world_.senders[connection];
   if (sender.source == none) return;
   if (sender.path != none) {
-    for (std::uint32_t i = sender.path; world_.paths[i] != none; ++i)
-      links.push_back(world_.paths[i]);
+    const auto path = world_.links_of(sender.path);
+    links.insert(links.end(), path.begin(), path.end());
     return;
   }
   const Ends& ends = world_.protocols.ends[connection];

@@ -19,8 +19,8 @@
 
 namespace weft::engine::packet {
 
-// The two NICs of a connection, for next hops by table. `src` is none for one inside a host, which
-// keeps to a path; `dst` is its own end then.
+// The two NICs of a connection, for next hops by table, or on the path to which its packets keep.
+// `src` is none for one inside a host, which keeps to a path; `dst` is its own end then.
 struct Ends {
   std::uint32_t src = 0, dst = 0;  // nodes
   std::uint32_t src_target = 0, dst_target = 0;

@@ -363,14 +363,16 @@ std::uint32_t Shard::next_by_table(const Link& in, std::uint32_t id, const Packe
 // The next link of a packet that came in by link `in`, where packets keep to the path of their
 // connection. `none` for one that is not on it, since the path has changed: it goes by the table.
 std::uint32_t Shard::next_on_path(const Link& in, const Packet& packet) const {
-  const bool forward = goes_forward(packet.kind());
-  if (!forward && packet.hop() == 0) return none;
-  const std::uint32_t link =
-      world_.link_on_path(packet.connection, packet.hop() + (forward ? 1 : -1u));
-  if (link == none) return none;
-  const LinkId id(link);
-  if ((forward ? world_.fabric.from(id) : world_.fabric.to(id)).value != in.to) return none;
-  return forward ? link : World::reverse(link);
+  const auto path = world_.kept_path(packet.connection);
+  const std::size_t hop = packet.hop();
+  if (goes_forward(packet.kind())) {
+    const bool is_on =
+        hop + 1 < path.size() && world_.fabric.from(LinkId(path[hop + 1])).value == in.to;
+    return is_on ? path[hop + 1] : none;
+  }
+  const bool is_on =
+      hop > 0 && hop <= path.size() && world_.fabric.to(LinkId(path[hop - 1])).value == in.to;
+  return is_on ? World::reverse(path[hop - 1]) : none;
 }
 
 // The one with the fewest bytes waiting; of several the first from where the hash falls.
@@ -402,8 +404,7 @@ std::uint32_t Shard::divert(const Packet& packet) {
   std::uint64_t least = UINT64_MAX;
   for (std::uint16_t i = 0; i < c.minimal + c.detours; ++i) {
     const std::uint32_t path = p.candidate_paths[c.first + i];
-    std::uint64_t length = 0;
-    while (world_.paths[path + length] != none) ++length;
+    const std::uint64_t length = world_.links_of(path).size();
     const std::uint32_t id = world_.paths[path + 1];
     if (id == none || world_.links[id].dead) continue;
     settle(id, world_.links[id], now_);

@@ -41,9 +41,7 @@ void Shard::send_request(std::uint32_t connection, std::uint64_t demand) {
 void Shard::on_request(const Packet& packet) {
   Protocols& p = world_.protocols;
   const std::uint32_t node = p.ends[packet.connection].dst;
-  Receiver& receiver = world_.receivers[packet.connection];
-  receiver.last_route = packet.path;
-  receiver.last_hop = packet.hop() & 31;
+  world_.receivers[packet.connection].last_route = packet.path;
   p.pull_pacers[node].on_demand(p.pull_entries, packet.connection, packet.psn, now_);
   arm_pacer(node);
 }
@@ -93,17 +91,19 @@ void Shard::send_back(std::uint32_t connection, PacketType type, std::uint32_t p
   if (!p.by_table(connection))
     return send(World::reverse(world_.paths[packet.path + packet.hop()]), packet);
   const Ends& ends = p.ends[connection];
-  if (const std::uint32_t kept = world_.link_on_path(connection, receiver.last_hop);
-      kept != none && world_.fabric.to(LinkId(kept)).value == ends.dst)
-    return send(World::reverse(kept), packet);
+  if (const auto path = world_.kept_path(connection); !path.empty()) {
+    packet.set_place(0, static_cast<std::uint32_t>(path.size()) - 1);
+    return send(World::reverse(path.back()), packet);
+  }
   if (ends.src_target == route::Fib::no_target) return;
   const auto out = p.fib->next(NodeId(ends.dst), ends.src_target);
   if (out.empty()) return;
   // Ports share credits as they do what comes by them. An answer that is late must not depend on
   // the time: what is replayed is shifted.
   const bool spreads = type == PacketType::grant && is_by_packet(world_.options.balance);
-  const std::uint64_t hash = mix64(spreads ? mix64(connection) + now_ : connection);
-  send(out[hash % out.size()].value, packet);
+  const LinkId port = spreads ? out[mix64(mix64(connection) + now_) % out.size()]
+                              : Protocols::kept_link(out, connection);
+  send(port.value, packet);
 }
 
 void Shard::on_grant(const Packet& packet) {

@@ -629,9 +629,7 @@ void Shard::read_telemetry(const Packet& ack, std::uint32_t psn) {
   Protocols& p = world_.protocols;
   const std::uint32_t connection = ack.connection;
   Sender& sender = world_.senders[connection];
-  std::size_t hops = 0;
-  while (world_.paths[ack.path + hops] != none) ++hops;
-  hops = std::min(hops, transport::int_hop_max);
+  const std::size_t hops = std::min(world_.links_of(ack.path).size(), transport::int_hop_max);
   const double window =
       p.hpcc_senders[connection].on_ack(p.hpcc_profiles[p.profile[connection]],
                                         {p.telemetry_of(connection, psn), hops}, psn, sender.next);

@@ -29,9 +29,9 @@ Way Shard::way_of(std::uint32_t connection, std::uint32_t path) const {
   };
   const std::uint32_t kept = p.by_table(connection) ? world_.senders[connection].path : path;
   if (kept != none) {
-    for (std::uint32_t i = kept; world_.paths[i] != none; ++i) {
-      pass(world_.paths[i]);
-      way.key = mix64(way.key + world_.paths[i]);
+    for (const std::uint32_t id : world_.links_of(kept)) {
+      pass(id);
+      way.key = mix64(way.key + id);
     }
     way.complete = true;
     return way;
@@ -62,10 +62,8 @@ std::optional<Ps> Shard::latency_back(const Packet& packet, std::uint32_t at) co
   const Ends& ends = p.ends[packet.connection];
   const std::uint64_t flow = std::uint64_t{packet.connection} << 16 | (packet.path & 0xFFFF);
   Ps latency = 0;
-  for (std::uint32_t hop = 0;; ++hop) {
-    const std::uint32_t kept = world_.link_on_path(packet.connection, hop);
-    if (kept == none) break;
-    const Link& link = world_.links[kept];
+  for (const std::uint32_t id : world_.kept_path(packet.connection)) {
+    const Link& link = world_.links[id];
     latency += world_.kinds[link.kind].latency;
     if (link.to == at) return latency;
   }

@@ -271,11 +271,10 @@ void Simulator::watch(FailureLog& failures, Ps start) {
 
 // A link of the connection's path that is dead; `none` without.
 std::uint32_t Simulator::dead_link(std::uint32_t connection) const {
-  std::uint32_t at = world_.senders[connection].path;
-  if (at == none) return none;
-  for (; world_.paths[at] != none; ++at)
-    if (watch_->is_down(LinkId(world_.paths[at]))) return world_.paths[at];
-  return none;
+  const auto path = world_.links_of(world_.senders[connection].path);
+  const auto dead =
+      std::ranges::find_if(path, [&](auto id) { return watch_->is_down(LinkId(id)); });
+  return dead == path.end() ? none : *dead;
 }
 
 void Simulator::note_hits() {

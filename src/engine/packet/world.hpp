@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -278,13 +279,17 @@ struct World {
                              : fabric.name(LinkId(link));
   }
   static constexpr std::uint32_t reverse(std::uint32_t link) { return link ^ 1u; }
-  // Where packets keep to the path of their connection: its link number `hop`, `none` past its end.
-  std::uint32_t link_on_path(std::uint32_t connection, std::uint32_t hop) const {
-    if (options.balance != Balance::path || senders[connection].path == none) return none;
-    const std::uint32_t path = senders[connection].path;
-    for (std::uint32_t i = 0; i < hop; ++i)
-      if (paths[path + i] == none) return none;
-    return paths[path + hop];
+  // The links of a path, by its place in `paths`; none of `none`.
+  std::span<const std::uint32_t> links_of(std::uint32_t path) const {
+    if (path == none) return {};
+    std::uint32_t end = path;
+    while (paths[end] != none) ++end;
+    return {&paths[path], end - path};
+  }
+  // The path to which packets of a connection keep; empty where each goes its own.
+  std::span<const std::uint32_t> kept_path(std::uint32_t connection) const {
+    if (options.balance != Balance::path) return {};
+    return links_of(senders[connection].path);
   }
   const Ingress& ingress(const NodeBuffer& node, std::uint32_t port,
                          std::uint32_t traffic_class) const {
