@@ -101,7 +101,10 @@ threads='^threads$'
 # One build serves the sanitizers and the fuzz targets, which are tests there; and what ThreadSanitizer runs.
 build_sanitized() {
   chrt --idle --pid 0 "$BASHPID" >/dev/null 2>&1 || renice -n 19 "$BASHPID" >/dev/null
-  build asan-ubsan -DWEFT_FUZZ=ON -DWEFT_PAGE_REQUIRED=ON "-DWEFT_FUZZ_SECONDS=$fuzz_seconds"
+  local optimised=OFF
+  [ "$mode" != long ] || optimised=ON
+  build asan-ubsan -DWEFT_FUZZ=ON -DWEFT_PAGE_REQUIRED=ON "-DWEFT_FUZZ_SECONDS=$fuzz_seconds" \
+    -DWEFT_COLD_OPTIMISED="$optimised"
   local programs
   # Several entries of CTest may be of one program.
   mapfile -t programs < <(ctest --test-dir build/release -N -V -L "$threads" |

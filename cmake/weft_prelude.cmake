@@ -73,16 +73,11 @@ add_library(weft_hot_flags INTERFACE)
 add_library(weft_cold_flags INTERFACE)
 target_link_libraries(weft_hot_flags INTERFACE weft_flags)
 target_link_libraries(weft_cold_flags INTERFACE weft_flags)
-if(WEFT_SANITIZE STREQUAL thread) # a few tests: half the time to compile counts for more than theirs
+option(WEFT_COLD_OPTIMISED "Under sanitizers, too, optimise code that runs once: for long fuzzing" OFF)
+if(WEFT_SANITIZE AND NOT WEFT_COLD_OPTIMISED)
   target_compile_options(weft_cold_flags INTERFACE -O0)
 else()
   target_compile_options(weft_cold_flags INTERFACE -O1)
-endif()
-if(WEFT_SANITIZE) # adapters, apps and commands, which wait for sockets, clocks and people
-  add_library(weft_waiting_flags INTERFACE)
-  target_link_libraries(weft_waiting_flags INTERFACE weft_flags)
-  target_compile_options(weft_waiting_flags INTERFACE -O0)
-  weft_add_prelude(waiting FLAGS weft_waiting_flags HEADERS ${weft_prelude_json})
 endif()
 
 weft_add_prelude(hot FLAGS weft_hot_flags)

@@ -1,16 +1,17 @@
-# weft_room(NAME LEVEL n [COLD [HOT source...]] [TESTS_OPTIMISED] [NOT_FUZZED [FUZZED source...]] [LINKS room...]
+# weft_room(NAME LEVEL n [COLD [COMPUTES] [HOT source...]] [TESTS_OPTIMISED] [NOT_FUZZED [FUZZED source...]] [LINKS room...]
 #           [USES library...] [TEST_LINKS room...] [NEEDS what...])
 #
 # One folder is one room. Its library is weft_<NAME> (slashes become underscores), made of the
 # folder's *.cpp (but main.cpp); its *_test.cpp become the test program <NAME>_test. LINKS names rooms of a lower
 # level, or of the same folder and declared before, and nothing else may be included; TEST_LINKS:
 # what the tests alone include, of any level; USES names third-party libraries, which stay private. COLD
-# rooms hold code that runs once: -O1 compiles it in two thirds of the time; HOT names their
-# exceptions, e.g. what sends packets. TESTS_OPTIMISED: its tests compute for long themselves, by oracles
-# and generators. A room that has fuzz targets is compiled for them, which makes it half
+# rooms hold code that runs once: -O1 compiles it in two thirds of the time, and -O0 under sanitizers in two fifths
+# of that of -O1; HOT names their exceptions, e.g. what sends packets. COMPUTES: tests would take longer under
+# sanitizers without optimisation than it takes. TESTS_OPTIMISED: its tests compute for long themselves, by
+# oracles and generators. A room that has fuzz targets is compiled for them, which makes it half
 # as fast in the tests under sanitizers; NOT_FUZZED rooms are not but for the FUZZED sources. NEEDS: see weft_add_test.
 function(weft_room name)
-  cmake_parse_arguments(ROOM "COLD;NOT_FUZZED;TESTS_OPTIMISED" "LEVEL" "HOT;FUZZED;LINKS;USES;TEST_LINKS;NEEDS" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD;COMPUTES;NOT_FUZZED;TESTS_OPTIMISED" "LEVEL" "HOT;FUZZED;LINKS;USES;TEST_LINKS;NEEDS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
@@ -46,10 +47,7 @@ function(weft_room name)
     add_library(weft_${flat} STATIC ${sources})
     target_include_directories(weft_${flat} PUBLIC ${PROJECT_SOURCE_DIR}/src)
     set(heat hot)
-    # Of the adapters the simulated network alone computes.
-    if(ROOM_COLD AND WEFT_SANITIZE AND name MATCHES "^(adapt/|app/|serve$|cli$)" AND NOT name STREQUAL "adapt/sim")
-      set(heat waiting)
-    elseif(ROOM_COLD)
+    if(ROOM_COLD AND NOT (ROOM_COMPUTES AND WEFT_SANITIZE MATCHES address))
       set(heat cold)
     endif()
     target_link_libraries(weft_${flat} PUBLIC ${links} PRIVATE ${ROOM_USES} weft_${heat}_flags)
