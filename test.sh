@@ -11,10 +11,11 @@ source scripts/setup.sh
 
 mode=full
 fuzz_seconds=0
+cold_optimised=OFF
 case "${1:-}" in
   '') ;;
   --quick) mode=quick ;;
-  --long) mode=long fuzz_seconds=600 ;;
+  --long) mode=long fuzz_seconds=600 cold_optimised=ON ;;
   *) die "unknown option $1; usage: ./test.sh [--quick | --long]" ;;
 esac
 [ $# -le 1 ] || die "too many options; usage: ./test.sh [--quick | --long]"
@@ -101,10 +102,8 @@ threads='^threads$'
 # One build serves the sanitizers and the fuzz targets, which are tests there; and what ThreadSanitizer runs.
 build_sanitized() {
   chrt --idle --pid 0 "$BASHPID" >/dev/null 2>&1 || renice -n 19 "$BASHPID" >/dev/null
-  local optimised=OFF
-  [ "$mode" != long ] || optimised=ON
   build asan-ubsan -DWEFT_FUZZ=ON -DWEFT_PAGE_REQUIRED=ON "-DWEFT_FUZZ_SECONDS=$fuzz_seconds" \
-    -DWEFT_COLD_OPTIMISED="$optimised"
+    "-DWEFT_COLD_OPTIMISED=$cold_optimised"
   local programs
   # Several entries of CTest may be of one program.
   mapfile -t programs < <(ctest --test-dir build/release -N -V -L "$threads" |

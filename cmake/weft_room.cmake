@@ -6,8 +6,8 @@
 # level, or of the same folder and declared before, and nothing else may be included; TEST_LINKS:
 # what the tests alone include, of any level; USES names third-party libraries, which stay private. COLD
 # rooms hold code that runs once: -O1 compiles it in two thirds of the time, and -O0 under sanitizers in two fifths
-# of that of -O1; HOT names their exceptions, e.g. what sends packets. COMPUTES: tests would take longer under
-# sanitizers without optimisation than it takes. TESTS_OPTIMISED: its tests compute for long themselves, by
+# of that of -O1; HOT names their exceptions, e.g. what sends packets. COMPUTES: -O1 under
+# AddressSanitizer, too, where tests would lose more than the build gains. TESTS_OPTIMISED: its tests compute for long themselves, by
 # oracles and generators. A room that has fuzz targets is compiled for them, which makes it half
 # as fast in the tests under sanitizers; NOT_FUZZED rooms are not but for the FUZZED sources. NEEDS: see weft_add_test.
 function(weft_room name)
