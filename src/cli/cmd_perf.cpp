@@ -74,8 +74,9 @@ Result<Place> read_place(const Common& common, const PerfArgs& args) {
   WEFT_TRY_STATUS(check_name("--place", args.place, names));
   const std::size_t gpus = args.gpus > 0 ? args.gpus : place.setup.fabric.gpus().size();
   plan::Placer placer(place.setup.fabric);
-  WEFT_TRY(place.ranks, placer.place(args.place, gpus, Rng(scenario.seed).stream("placement"),
-                                     {"--gpus", 0, 0}));
+  WEFT_TRY(place.ranks,
+           placer.place(args.place, gpus, plan::placement_stream(scenario.seed, "perf"),
+                        {"--gpus", 0, 0}));
   return place;
 }
 
@@ -239,7 +240,8 @@ void add_perf(Commands& commands) {
   c.add_option("--protocol", args.protocol, "LL, LL128 or Simple, instead of the tuner's choice");
   c.add_option("--channels", args.channels, "Number of parallel rings or trees")
       ->check(CLI::Range(1, 1024));
-  c.add_option("--place", args.place, "topology, rack_order, fragmented, random");
+  c.add_option("--place", args.place,
+               "topology, rack_order, fragmented, random, scattered, fitted");
   c.add_option("--system", args.system, "Machine preset (p5, h200-torch, ...)");
   c.add_option("--transport", args.transport, "infiniband, roce or efa");
   c.add_option("--calibrate", args.calibrate,

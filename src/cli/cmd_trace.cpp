@@ -105,7 +105,8 @@ void add_trace(Commands& commands) {
       ->check(CLI::Range(1, 1'000'000));
   c.add_option("--groups", args.groups, "Chakra: JSON file with process groups");
   c.add_option("--system", args.system, "ASTRA-sim system JSON: algorithms, compute rates");
-  c.add_option("--place", args.place, "topology, rack_order, fragmented, random, scattered");
+  c.add_option("--place", args.place,
+               "topology, rack_order, fragmented, random, scattered, fitted");
   c.add_option("--contention", args.contention, "on, or off: transfers do not share links")
       ->check(CLI::IsMember({"on", "off"}));
   c.add_option("--overhead", args.overhead, "GOAL: CPU time of each send and recv");

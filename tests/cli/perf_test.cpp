@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -156,6 +157,30 @@ TEST_CASE("run and perf price a call alike, whatever the scenario says of the li
         }
       }
     }
+}
+
+TEST_CASE("run and perf place a job alike, by every placement") {
+  const Scratch scratch;
+  const std::string fabric =
+      "fabric: {generator: ai_zone, racks: 8, hosts_per_rack: 2, spines: 6}\n"
+      "collectives: {cost: line_rate}\n";
+  std::set<double> times;
+  for (const char* place :
+       {"topology", "rack_order", "fragmented", "random", "scattered", "fitted"}) {
+    CAPTURE(place);
+    scratch.write("s.yaml", fabric + fmt::format("jobs: [{{name: perf, collective: all_gather, "
+                                                 "gpus: 56, bytes: 64 MiB, place: {}}}]\n",
+                                                 place));
+    const Outcome ran = scratch.run({"run", "s.yaml", "--json"});
+    REQUIRE_MESSAGE(ran.status == 0, ran.err);
+    const json job = json::parse(ran.out)["variants"].front()["jobs"]["perf"];
+    const json row = rows(scratch, {"all_gather", "--fabric", "s.yaml", "-n", "56", "-b", "64M",
+                                    "-e", "64M", "--place", place})[0];
+    const double perf_s = row["time_s"].get<double>();
+    CHECK(perf_s == approx(job["time_s"]["mean"].get<double>()).epsilon(1e-9));
+    times.insert(perf_s);
+  }
+  CHECK(times.size() >= 4);  // placements matter here
 }
 
 TEST_CASE("line rate: no protocol, and no options of a library") {

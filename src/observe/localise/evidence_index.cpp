@@ -102,6 +102,7 @@ void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidenc
     if (row.src == prober_ && (starts_.empty() || starts_.back() != row.t))
       starts_.push_back(row.t);
     total_sent += row.sent;
+    sent_on_[static_cast<std::size_t>(row.leg)] += row.sent;
     total_lost += row.lost;
     total_late += row.late;
     Tally* const of_class = tally.data() + class_rank_[row.traffic_class] * components;
@@ -121,6 +122,11 @@ void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidenc
                        static_cast<double>(row.lost),
                        {}});
   }
+}
+
+std::uint64_t EvidenceIndex::probes() const {
+  const auto on = [&](model::Leg leg) { return sent_on_[static_cast<std::size_t>(leg)]; };
+  return on(model::Leg::round_trip) + std::max(on(model::Leg::forward), on(model::Leg::back));
 }
 
 void EvidenceIndex::count_pathless(const Structure& structure, const EvidenceSet& evidence,

@@ -1,6 +1,7 @@
 // The evidence of one window, turned around: by component. Internal to the room.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -62,7 +63,9 @@ struct EvidenceIndex {
   std::vector<Crossing> crossings;
   std::vector<std::uint32_t> entry_first;
   std::vector<Entry> entry;
-  std::uint64_t total_sent = 0, total_lost = 0, total_late = 0;
+  std::uint64_t total_sent = 0, total_lost = 0, total_late = 0;  // of rows: a probe has one a leg
+  // What was sent out: a probe whose legs have rows of their own is one.
+  std::uint64_t probes() const;
   Timestamp begin, end;
   std::size_t windows = 0;               // periods as long as one
   std::vector<std::uint32_t> window_of;  // by lossy row
@@ -78,9 +81,10 @@ struct EvidenceIndex {
 
   void rank_classes(const EvidenceSet& evidence);
 
-  NodeId prober_;                          // with the lowest number
-  std::vector<Timestamp> starts_;          // of its windows
-  std::vector<std::uint16_t> class_rank_;  // of EvidenceSet::classes
+  std::array<std::uint64_t, 3> sent_on_{};  // by leg
+  NodeId prober_;                           // with the lowest number
+  std::vector<Timestamp> starts_;           // of its windows
+  std::vector<std::uint16_t> class_rank_;   // of EvidenceSet::classes
 };
 
 }  // namespace weft::observe::localise

@@ -248,7 +248,7 @@ class Localiser::Impl {
     const Reporter reporter(structure_, ledger, search);
     out.begin = ledger.begin;
     out.end = ledger.end;
-    out.probes = ledger.total_sent;
+    out.probes = ledger.probes();
     out.lost = ledger.total_lost;
     out.late = ledger.total_late;
     out.background = loss_of(search.background()[0]);

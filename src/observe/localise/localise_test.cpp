@@ -213,6 +213,21 @@ TEST_CASE("a link that takes longer than queues do is named with its direction")
             .verdicts.size() == 1);
 }
 
+TEST_CASE("a probe counts once, whether its legs have rows of their own or not") {
+  const Fabric fabric = zone();
+  const Localiser localiser(fabric);
+  constexpr std::uint64_t flows = 12 * 10 * 4;  // NICs, NICs of other racks, spines
+  for (const bool by_leg : {false, true})
+    CHECK(localiser.run(timed(fabric, "rtsw:2->ctsw:1", 0, by_leg)).probes == 100 * flows);
+  // On the way back are those that came there.
+  EvidenceSet lossy = timed(fabric, "rtsw:2->ctsw:1", 0, true);
+  for (Evidence& row : lossy.rows) {
+    if (row.leg == model::Leg::forward) ++row.lost;
+    if (row.leg == model::Leg::back) --row.sent;
+  }
+  CHECK(localiser.run(lossy).probes == 100 * flows);
+}
+
 TEST_CASE("a switch is one cause, and two links of it are two") {
   const Fabric fabric = zone();
   const auto found = [&](const Probing& probing) {

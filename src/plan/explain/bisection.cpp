@@ -145,7 +145,11 @@ void find_bisection(const Survey& survey, FabricFacts& facts) {
       if (fabric.is_switch(fabric.to(link))) side = plus(side, survey.rate[link]);
   }
   if (const auto flow = MergedGraph(survey, half).flow()) {
-    facts.bisection = {Rate{*flow}, std::min(first, second)};
+    const std::size_t all = halves.nics.size();
+    facts.bisection = {.capacity = Rate{*flow},
+                       .nics = std::min(first, second),
+                       .sending = first <= second ? halves.first : all - halves.first,
+                       .all = all};
   } else {
     facts.notes.push_back(fmt::format(
         "bisection: skipped, the maximum flow takes more than {} steps", flow_work_max));

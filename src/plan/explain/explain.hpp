@@ -50,7 +50,8 @@ struct FabricFacts {
   // most that the one can send to the other. Hosts stay whole where there are several.
   struct Bisection {
     Rate capacity;
-    Rate nics;  // that the smaller half can send
+    Rate nics;                         // that the smaller half can send
+    std::size_t sending = 0, all = 0;  // NICs in that half, and in both
     Ratio share() const { return ratio_of(capacity, nics); }
   };
   // Between two NICs, through switches only.

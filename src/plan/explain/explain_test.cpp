@@ -1,5 +1,7 @@
 #include "plan/explain/explain.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <nlohmann/json.hpp>
@@ -132,6 +134,16 @@ TEST_CASE("a drained switch, a slow cable and a rack without uplinks") {
   CHECK(none.bisection->capacity == Rate{});
   CHECK(switches(none, "rtsw").cut_off == 4);
   CHECK(switches(none, "ctsw").out_of_service == 2);
+}
+
+TEST_CASE("halves keep hosts whole: of an odd number the smaller one is counted") {
+  const auto line = [](int racks) {
+    return to_table(facts_of(fmt::format(
+        "{{generator: ai_zone, racks: {}, hosts_per_rack: 1, gpus_per_host: 8, spines: 8}}",
+        racks)));
+  };
+  CHECK(contains(line(2), "that half of the NICs can send"));
+  CHECK(contains(line(3), "that 8 of the 24 NICs can send"));
 }
 
 TEST_CASE("P-03: an AI Zone without one CTSW has 17 up-ports over 16") {

@@ -72,9 +72,12 @@ std::string switch_table(const FabricFacts& facts) {
 }
 
 std::string bisection_line(const FabricFacts& facts) {
-  return fmt::format("bisection: {} of {} that half of the NICs can send ({})\n",
-                     human(facts.bisection->capacity), human(facts.bisection->nics),
-                     text(facts.bisection->share()));
+  const FabricFacts::Bisection& cut = *facts.bisection;
+  const std::string nics = 2 * cut.sending == cut.all
+                               ? "half of the NICs"
+                               : fmt::format("{} of the {} NICs", cut.sending, cut.all);
+  return fmt::format("bisection: {} of {} that {} can send ({})\n", human(cut.capacity),
+                     human(cut.nics), nics, text(cut.share()));
 }
 
 std::string note_lines(const FabricFacts& facts) {

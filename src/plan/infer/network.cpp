@@ -75,9 +75,10 @@ class OnFabric {
     const Cluster& cluster = config_.cluster;
     const std::size_t ranks = std::size_t{config_.tp} * cluster.limits.stages;
     const std::size_t replicas = std::size_t{cluster.replicas} + cluster.decode_replicas;
-    WEFT_TRY(const std::vector<NodeId> gpus,
-             placer.place("topology", ranks * replicas, Rng(scenario_.seed).stream("placement"),
-                          scenario_.section("inference").where));
+    WEFT_TRY(
+        const std::vector<NodeId> gpus,
+        placer.place("topology", ranks * replicas, placement_stream(scenario_.seed, "inference"),
+                     scenario_.section("inference").where));
     for (std::size_t r = 0; r < replicas; ++r)
       out_.replicas.emplace_back(gpus.begin() + static_cast<std::ptrdiff_t>(r * ranks),
                                  gpus.begin() + static_cast<std::ptrdiff_t>((r + 1) * ranks));

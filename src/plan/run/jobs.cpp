@@ -27,10 +27,7 @@ constexpr std::array<const char*, 3> kind_keys{"collective", "model", "workload"
 class JobReader {
  public:
   JobReader(const Setup& setup, std::uint64_t seed, Placer& placer)
-      : setup_(setup),
-        fabric_(setup.fabric),
-        placer_(placer),
-        rng_(Rng(seed).stream("placement")) {}
+      : setup_(setup), fabric_(setup.fabric), placer_(placer), seed_(seed) {}
 
   Result<Jobs> read(const Config& jobs) {
     if (jobs.kind != Config::Kind::list)
@@ -385,10 +382,11 @@ class JobReader {
       return;
     }
     if (!errors_.empty()) return;  // placing on wrong sizes would only add errors
-    auto gpus = listed ? file ? place_file(*file) : placer_.place_list(ranks)
-                : placement == "fitted"
-                    ? fit(*count, name, training, reader.where("place"), notes)
-                    : placer_.place(placement, *count, rng_.stream(name), reader.where("gpus"));
+    auto gpus =
+        listed ? file ? place_file(*file) : placer_.place_list(ranks)
+        : placement == "fitted"
+            ? fit(*count, name, training, reader.where("place"), notes)
+            : placer_.place(placement, *count, placement_stream(seed_, name), reader.where("gpus"));
     if (!gpus) {
       errors_.push_back(std::move(gpus).error());
     } else if (listed && count && *count > 0 && *count != gpus->size()) {
@@ -442,8 +440,8 @@ class JobReader {
       if (auto known = workload::step_cost(training->model, training->plan, training->gpu))
         cost = *std::move(known);
     std::string note;
-    auto gpus =
-        placer_.place_fitted(count, cost ? &*cost : nullptr, rng_.stream(name), where, note);
+    auto gpus = placer_.place_fitted(count, cost ? &*cost : nullptr, placement_stream(seed_, name),
+                                     where, note);
     if (notes != nullptr && !note.empty()) notes->push_back(fmt::format("job {}: {}", name, note));
     return gpus;
   }
@@ -477,7 +475,7 @@ class JobReader {
   const Setup& setup_;
   const model::Fabric& fabric_;
   Placer& placer_;
-  Rng rng_;
+  std::uint64_t seed_;
   Errors errors_;
   std::set<std::string> names_;
   Jobs jobs_;

@@ -81,6 +81,10 @@ Result<std::vector<NodeId>> Placer::place(std::string_view placement, std::size_
     if (placement == "fragmented") std::ranges::sort(hosts);
     return take_hosts(hosts, count);
   }
+  if (placement == "fitted") {
+    std::string note;
+    return place_fitted(count, nullptr, rng, where, note);
+  }
   WEFT_CHECK(placement == "scattered");
   std::vector<NodeId> gpus;
   for (const NodeId gpu : fabric_.gpus())

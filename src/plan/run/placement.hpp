@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config.hpp"
@@ -18,18 +19,23 @@ namespace weft::plan {
 using model::Fabric;
 using model::NodeId;
 
-// topology    whole hosts, from the racks with most free hosts on, so that the job touches few
-// racks rack_order  the free GPUs of lowest index fragmented  whole hosts drawn at random; ranks
-// follow the fabric's order random      whole hosts drawn at random, ranks in the order drawn: the
-// GPUs of a host, in order,
-//             then those of the next
-// scattered   GPUs drawn at random, ranks in the order drawn
-// fitted      whole hosts in few zones, ranks in the order that sends the fewest bytes between
-// zones,
-//             then between racks (plan/place)
-// list        the GPUs named by `ranks:`
+// - topology: whole hosts, from the racks with most free hosts on, so that the job is in few racks;
+// - rack_order: the free GPUs of lowest index;
+// - fragmented: whole hosts drawn at random; ranks follow the fabric's order;
+// - random: whole hosts drawn at random, ranks in the order drawn: the GPUs of a host, in order,
+//   then those of the next;
+// - scattered: GPUs drawn at random, ranks in the order drawn;
+// - fitted: whole hosts in few zones, ranks in the order that sends the fewest bytes between zones,
+//   then between racks (plan/place);
+// - list: the GPUs named by `ranks:`.
+//
 // Whole hosts: all of their free GPUs, but of the last host only as many as are needed.
 std::vector<std::string> placement_names();
+
+// What the job of this name draws its GPUs from.
+inline Rng placement_stream(std::uint64_t seed, std::string_view job) {
+  return Rng(seed).stream("placement").stream(job);
+}
 
 // Hands out the GPUs of one fabric; every GPU goes to one job at most.
 class Placer {
@@ -37,8 +43,9 @@ class Placer {
   explicit Placer(const Fabric& fabric);
 
   std::size_t free_count() const { return free_count_; }
-  // `count` GPUs for a job. `rng` is the job's own stream, so that jobs do not shift one another.
-  // Fails: Errc::infeasible when fewer are free, with the arithmetic.
+  // `count` GPUs for a job, by any placement but list. `rng` is the job's own stream, so that jobs
+  // do not shift one another; see placement_stream.
+  // Fails: Errc::infeasible when fewer are free, with the arithmetic; as place_fitted.
   Result<std::vector<NodeId>> place(std::string_view placement, std::size_t count, Rng rng,
                                     const Where& where);
   // Whole free hosts, for place: fitted; `cost` says what the ranks send, nullptr that nothing is
