@@ -241,6 +241,17 @@ void Commands::add_common(CLI::App& app) {
   app.option_defaults()->group(before);
 }
 
+void Commands::add_lone_flag(CLI::App& command, const std::string& name, bool& value,
+                             const std::string& help) {
+  const CLI::Option* const flag = command.add_flag(name, value, help);
+  command.parse_complete_callback([&command, flag] {
+    if (flag->count() == 0) return;
+    for (const CLI::Option* other : command.get_options())
+      if (other != flag && other->count() > 0)
+        throw CLI::ExcludesError(flag->get_name(), other->get_name());
+  });
+}
+
 CLI::App& Commands::add_call(const std::string& name, const std::string& help,
                              std::function<int()> call) {
   CLI::App* command = app_.add_subcommand(name, help);

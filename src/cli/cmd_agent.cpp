@@ -253,7 +253,8 @@ void add_agent(Commands& commands) {
   command.add_option("--device", args.device, "Switch or host on which the agent runs");
   command.add_option("--log", args.logs, "Log file to follow; may be repeated");
   command.add_option("--rules", args.rules, "YAML file merged over the built-in detections");
-  command.add_flag("--show-rules", args.show_rules, "Print the built-in detections");
+  Commands::add_lone_flag(command, "--show-rules", args.show_rules,
+                          "Print the built-in detections");
   command.add_option("--interval", args.interval, "Interval between heartbeats and counter reads");
   command.add_option("--to", args.to,
                      "Service: https://HOST[:PORT], unix:/PATH, or tls://HOST,.../SUBJECT of NATS");

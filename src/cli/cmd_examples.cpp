@@ -130,8 +130,11 @@ void add_examples(Commands& commands) {
   const auto [c, args] = commands.add<ExamplesArgs>(
       "examples", "Scenarios and data to begin with: list, print or write them", run_examples);
   auto* const name = c.add_option("name", args.name, "Example to print, as the list has it");
+  name->excludes(c.get_option("--json"));
   c.add_option("-o,--out", args.out, "File for it; - for standard output")->needs(name);
-  c.add_option("--all", args.all, "Folder to write all of them to")->excludes(name);
+  c.add_option("--all", args.all, "Folder to write all of them to")
+      ->excludes(name)
+      ->excludes(c.get_option("--json"));
   c.add_flag("--force", args.force, "Write over files that are there");
 }
 

@@ -511,7 +511,7 @@ void add_triage(Commands& commands) {
       .add_flag("--propose", args.propose,
                 "Propose catalogue rows for the messages of raw syslog that are in none")
       ->excludes("--diff", "--diff-relations", "--learn", "--truth");
-  command.add_flag("--show-rules", args.show_rules, "Print the default rules");
+  Commands::add_lone_flag(command, "--show-rules", args.show_rules, "Print the default rules");
 }
 
 }  // namespace weft::cli

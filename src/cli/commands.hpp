@@ -48,6 +48,10 @@ class Commands {
   // --log-level, of a command that runs until it is stopped.
   static void add_log_level(CLI::App& command);
 
+  // A flag that stands alone: with anything else on the command line it is an error.
+  static void add_lone_flag(CLI::App& command, const std::string& name, bool& value,
+                            const std::string& help);
+
   const CLI::App& app() const { return app_; }
   // Runs the command that was parsed; the exit status.
   int call() const { return call_(); }

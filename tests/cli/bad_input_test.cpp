@@ -383,6 +383,8 @@ TEST_CASE("wrong options") {
   check_usage({"run", "s.yaml", "--set", "routing.qps=0"}, "not within 1");
   check_usage({"export", "s.yaml", "--to", "yamll"}, "did you mean \"yaml\"");
   check_usage({"sweep", "s.yaml"}, "the scenario has no \"sweep:\"");
+  check_usage({"triage", "s.yaml", "--show-rules"}, "excludes");
+  check_usage({"examples", "--all", ".", "--json"}, "excludes");
   check_usage({"perf", "allreduce"}, "did you mean \"all_reduce\"");
   check_usage({"perf", "all_reduce", "-b", "1G", "-e", "1M"}, "no sizes");
   check_usage({"perf", "all_reduce", "-f", "-2"}, "negative");
