@@ -66,17 +66,9 @@ Result<model::ScenarioFile> scenario_of(const Common& common, const TraceArgs& a
     root = file.variants.front().root;
   }
   root.at_or_add("jobs") = std::move(jobs);
-  if (args.contention == "off") {
-    Config& engine = root.at_or_add("engine");
-    if (engine.kind != Config::Kind::map) {
-      const std::string name = engine.kind == Config::Kind::scalar ? engine.text : "fluid";
-      engine = Config::map();
-      engine.at_or_add("name") = scalar_of(name);
-    }
-    engine.at_or_add("contention") = scalar_of("false");
-  }
   WEFT_TRY(auto options, common.load_options());
   if (!args.fabric.empty()) options.set.clear();  // applied above
+  if (args.contention == "off") options.set.emplace_back("engine.contention", "false");
   return model::parse_scenario(to_yaml(root), "weft trace", options);
 }
 

@@ -9,7 +9,7 @@
 #include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
-#include "plan/report/finding.hpp"
+#include "model/work/outcome.hpp"
 #include "plan/why/why.hpp"
 
 namespace weft::cli {
@@ -53,7 +53,7 @@ void print_why(const plan::why::Answer& answer) {
   for (const auto& gain : answer.gains) heads.push_back({gain.name});
   Table table(heads);
   for (std::size_t j = 0; j < answer.base.jobs.size(); ++j) {
-    const double time = plan::report::time_of(answer.base.jobs[j]);
+    const double time = model::time_of(answer.base.jobs[j]);
     std::vector<std::string> cells{answer.base.jobs[j].name,
                                    std::isnan(time) ? "-" : human_seconds(time)};
     for (const auto& gain : answer.gains)
@@ -84,7 +84,7 @@ void print_why_json(const plan::why::Answer& answer) {
     const model::JobOutcome& job = answer.base.jobs[j];
     JsonObject row;
     row.add("name", job.name)
-        .add("seconds", plan::report::time_of(job))
+        .add("seconds", model::time_of(job))
         .add("finding", answer.findings[j]);
     if (job.training && job.training->link_waits)
       row.add("critical_path_waits", waits_json(*job.training->link_waits));

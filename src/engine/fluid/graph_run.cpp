@@ -217,7 +217,11 @@ void GraphRun::end_iteration() {
   for (const ActorState& state : actors_) WEFT_CHECK(state.communicating == 0);
   for (const Stream& stream : streams_) WEFT_CHECK(stream.running == none && stream.queue.empty());
   iterating_ = false;
-  if (ran_beyond_others()) return after_step(true);
+  if (ran_beyond_others()) {
+    ++result_.discarded_iterations;
+    result_.end_s = network_.now();
+    return after_step(true);
+  }
   account_iteration();
   record_spans();
   accept_iteration();

@@ -157,13 +157,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
     Duration last{};
     if (states_[job].iteration == 0)
       for (const Duration late : jobs_[job].late) last = std::max(last, late);
-    return last.seconds() + floor_s(jobs_[job]);
-  }
-
-  double floor_s(const Job& job) const {
-    return traffic_floor(job.traffic, job.step_overhead, job.cost, network_.router(),
-                         PathChoice::shortest)
-        .seconds();
+    return last.seconds() + least_seconds(jobs_[job], network_.router());
   }
 
   void end_iteration(std::uint32_t job) {
@@ -305,7 +299,7 @@ Status JobRun::finish() {
   Digest digest;
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     JobResult& job = result_.jobs[j];
-    job.roofline_s = floor_s(jobs_[j]);
+    job.roofline_s = least_seconds(jobs_[j], network_.router());
     result_.makespan_s = std::max(result_.makespan_s, job.end_s);
     digest.add(jobs_[j].name);
     for (const double s : job.iteration_s) digest.add(from_seconds(s).ps);

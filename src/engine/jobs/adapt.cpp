@@ -157,6 +157,17 @@ std::optional<double> predicted_seconds(const Traffic& traffic, Duration step_ov
   return seconds;
 }
 
+double least_seconds(const Job& job, Router& router) {
+  const auto floor_s = [&](const Traffic& traffic, const std::optional<CallCost>& cost) {
+    return traffic_floor(traffic, job.step_overhead, cost, router, PathChoice::shortest).seconds();
+  };
+  double out = floor_s(job.traffic, job.cost);
+  if (!job.adaptive) return out;
+  for (const Job::Alternative& other : job.others)
+    out = std::min(out, floor_s(other.traffic, other.cost));
+  return out;
+}
+
 void add_adapted_note(const Job& job, const Adapted& adapted, double at_s,
                       std::vector<model::Note>& notes) {
   constexpr std::size_t shown = 20;

@@ -32,6 +32,9 @@ std::optional<double> predicted_seconds(const workload::Traffic& traffic, Durati
 // predicted time: predictions know nothing of other jobs.
 // Cost: O(edges x QPs x hops) for each alternative.
 std::optional<Adapted> adapt(const Job& job, route::Router& router);
+// What an iteration takes at best, in seconds: traffic_floor() of the job's own traffic or, where
+// the job is adaptive, of the fastest that it may run instead.
+double least_seconds(const Job& job, route::Router& router);
 // Says so, for the first few choices of a run.
 void add_adapted_note(const Job& job, const Adapted& adapted, double at_s,
                       std::vector<model::Note>& notes);

@@ -136,7 +136,7 @@ struct JobResult {
   };
   std::vector<double> iteration_s;  // finished ones
   std::vector<Span> stages;         // of the first iterations, at most span_count_max
-  double roofline_s = 0;            // see traffic_floor()
+  double roofline_s = 0;            // see least_seconds()
   double end_s = 0;
   bool finished = false;
   std::optional<Standstill> standstill;  // where not finished
@@ -162,7 +162,10 @@ struct FrontEndResult {
 
 struct GraphResult {
   std::vector<double> iteration_s;  // finished ones, with their wait for input
-  double end_s = 0;
+  // Finished ones during which all others stopped: their time says nothing, and their bytes crossed
+  // links like those of any.
+  std::uint32_t discarded_iterations = 0;
+  double end_s = 0;  // of all iterations
   bool finished = false;
   std::optional<Standstill> standstill;  // where not finished
   // Of the last iteration, means over actors.

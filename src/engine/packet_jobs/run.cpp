@@ -629,9 +629,7 @@ RunResult PacketJobs::finish() {
     out_.unfinished.push_back(fmt::format("... and {} more", unfinished_ - unfinished_shown));
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     JobResult& result = out_.jobs[j];
-    result.roofline_s = engine::traffic_floor(jobs_[j].traffic, jobs_[j].step_overhead,
-                                              jobs_[j].cost, router_, engine::PathChoice::shortest)
-                            .seconds();
+    result.roofline_s = engine::least_seconds(jobs_[j], router_);
     out_.makespan_s = std::max(out_.makespan_s, result.end_s);
     digest_.add(std::string_view(jobs_[j].name));
   }

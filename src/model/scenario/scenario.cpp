@@ -96,9 +96,36 @@ Result<std::vector<Setting>> parse_settings(const LoadOptions& options) {
   return settings;
 }
 
+// `engine: NAME` and `transport: NAME` are short for {name: NAME}.
+constexpr std::array<std::string_view, 2> named_sections{"engine", "transport"};
+
+// Keys that are laid on the section stand beside its name, and do not take its place.
+void write_out_name(Config& root, std::string_view section) {
+  Config* const given = root.find(section);
+  if (given == nullptr || given->kind != ConfigKind::scalar) return;
+  Config map = Config::map(given->where);
+  map.at_or_add("name") = std::move(*given);
+  *given = std::move(map);
+}
+
+Status set_key(Config& root, std::string_view path, const Config& value) {
+  for (const std::string_view section : named_sections)
+    if (path.size() > section.size() && path.starts_with(section) && path[section.size()] == '.')
+      write_out_name(root, section);
+  return set_path(root, path, value);
+}
+
+void lay_variant(Config& root, const Config& over) {
+  for (const std::string_view section : named_sections)
+    if (const Config* keys = over.find(section);
+        keys != nullptr && keys->kind == ConfigKind::map && !keys->is_replacement)
+      write_out_name(root, section);
+  overlay(root, over);
+}
+
 void apply(Config& config, const std::vector<Setting>& settings, Errors& errors) {
   for (const Setting& setting : settings)
-    if (auto status = set_path(config, setting.path, setting.value); !status)
+    if (auto status = set_key(config, setting.path, setting.value); !status)
       errors.push_back(status.error());
 }
 
@@ -146,9 +173,9 @@ void add_variant(const std::string& name, const Config& base, Config over,
   Scenario scenario{name, base.where.file, base, 1};
   const std::vector<Setting> paths = take_paths(over);
   check_keys(over, variant_keys(), fmt::format("variant \"{}\"", name), errors);
-  overlay(scenario.root, over);
+  lay_variant(scenario.root, over);
   for (const Setting& setting : paths) {
-    auto status = set_path(scenario.root, setting.path, setting.value);
+    auto status = set_key(scenario.root, setting.path, setting.value);
     if (!status) status.error().where = setting.value.where;
     if (!status) errors.push_back(status.error());
   }
@@ -221,7 +248,7 @@ const Config& Scenario::section(std::string_view key) const {
 }
 
 Status Scenario::set(std::string_view path, const Config& value) {
-  WEFT_TRY_STATUS(set_path(root, path, value));
+  WEFT_TRY_STATUS(set_key(root, path, value));
   Errors errors;
   check_keys(root, variant_keys(), "a variant", errors);
   for (Error& error : errors) error.where = value.where;  // all else was checked before

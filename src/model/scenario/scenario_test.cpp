@@ -163,6 +163,27 @@ TEST_CASE("engine and transport may be names") {
                  "\"transport\" must be a name, or a map of keys"));
 }
 
+TEST_CASE("keys laid on a section that is a name stand beside the name") {
+  LoadOptions options;
+  options.set = {{"engine.threads", "2"}};
+  const auto file = parse_file(
+      "engine: packet\ntransport: nscc\ncompare:\n"
+      "  a: {}\n  b: {transport: {pfc: true}}\n  c: {transport.pfc: true}\n"
+      "  d: {engine: fluid, transport: !replace {pfc: true}}\n",
+      options);
+  REQUIRE(file.has_value());
+  const auto& variants = file->variants;
+  CHECK(variants[0].section("transport").text == "nscc");
+  for (const std::size_t both : {1u, 2u}) {
+    CHECK(value_at(variants[both].root, "transport", "name") == "nscc");
+    CHECK(value_at(variants[both].root, "transport", "pfc") == "true");
+    CHECK(value_at(variants[both].root, "engine", "name") == "packet");
+    CHECK(value_at(variants[both].root, "engine", "threads") == "2");
+  }
+  CHECK(value_at(variants[3].root, "transport", "name") == "(none)");
+  CHECK(value_at(variants[3].root, "engine", "name") == "fluid");
+}
+
 TEST_CASE("mistakes in variants") {
   CHECK(contains(scenario_refusal("compare: {}"), "has no variants"));
   CHECK(contains(scenario_refusal("compare: [a, b]"), "must be a map from variant names"));

@@ -10,6 +10,11 @@ std::string to_text(const Unfinished& unfinished) {
   return fmt::format("unfinished at {}: {}", human_seconds(unfinished.at_s), unfinished.why);
 }
 
+double time_of(const JobOutcome& job) {
+  if (job.unfinished) return no_number;
+  return job.training ? job.training->step_time_s : job.time_mean_s;
+}
+
 double CriticalPath::total_s() const {
   double total = compute_s;
   for (const auto& dimension : communication_s)

@@ -132,11 +132,14 @@ struct JobOutcome {
   double algbw_gbyte_s = no_number, busbw_gbyte_s = no_number;
   double roofline_s = no_number;              // lower bound of one iteration on the healthy fabric
   double roofline_busbw_gbyte_s = no_number;  // bus bandwidth of an iteration that takes that long
-  double ratio = no_number;                   // time_mean_s / roofline_s; 1 is ideal
+  double ratio = no_number;                   // time_of() / roofline_s; 1 is ideal
   // Of jobs with a model or a workload; bytes and bandwidths above then have no number, and `op`
   // is "training" or "trace".
   std::optional<TrainingOutcome> training;
 };
+// Seconds of a step (the last) or of an iteration (the mean): how long the job takes, wherever one
+// number says it. no_number for a job that does not end.
+double time_of(const JobOutcome& job);
 
 // All links of one tier that some flow of the variant could use.
 struct TierOutcome {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "model/fabric/zones.hpp"
-#include "plan/report/finding.hpp"
+#include "model/work/outcome.hpp"
 #include "plan/run/jobs.hpp"
 #include "plan/run/placement.hpp"
 #include "plan/run/setup.hpp"
@@ -211,8 +211,7 @@ class Adviser {
     std::vector<std::vector<double>> times;
     for (const model::VariantOutcome& variant : outcome.variants) {
       times.emplace_back();
-      for (const model::JobOutcome& job : variant.jobs)
-        times.back().push_back(report::time_of(job));
+      for (const model::JobOutcome& job : variant.jobs) times.back().push_back(model::time_of(job));
     }
     for (std::size_t j = 0; j < jobs_.size(); ++j)
       round.stay.push_back({jobs_[j].name, jobs_[j].ranks.size(), times[0][j]});

@@ -109,16 +109,11 @@ model::ScenarioFile with_faults(const Scenario& scenario, const std::vector<cons
   return file;
 }
 
-double time_of(const model::JobOutcome& job) {
-  if (job.unfinished) return model::no_number;
-  return job.training ? job.training->step_time_s : job.time_mean_s;
-}
-
 Run run_of(const std::vector<const Fault*>& faults, const model::VariantOutcome& outcome) {
   Run run;
   for (const Fault* fault : faults) run.failed += (run.failed.empty() ? "" : " + ") + fault->name;
   for (const model::JobOutcome& job : outcome.jobs) {
-    run.seconds.push_back(time_of(job));
+    run.seconds.push_back(model::time_of(job));
     if (job.unfinished && run.stopped.empty()) run.stopped = job.unfinished->why;
   }
   return run;
@@ -212,7 +207,7 @@ weft::Result<Result> run(const Scenario& scenario, const Options& options) {
                   fmt::format("job {} does not end as it is: {}", job.name, job.unfinished->why),
                   "mend the scenario first");
     out.jobs.push_back(job.name);
-    out.healthy_s.push_back(time_of(job));
+    out.healthy_s.push_back(model::time_of(job));
   }
   WEFT_TRY(const Setup setup, read_setup(scenario));
   const std::vector<Role> roles = roles_of(setup.fabric, options.hosts);

@@ -37,8 +37,7 @@ struct Role {
 // cables, then hosts, each in the fabric's order.
 std::vector<Role> roles_of(const model::Fabric& fabric, bool hosts);
 
-// One run. Times are those of JobOutcome or TrainingOutcome::step_time_s, by job; no_number where
-// the job comes to a stop.
+// One run. Times as model::time_of has them, by job; no_number where the job comes to a stop.
 struct Run {
   std::string failed;  // "ctsw:3", "ctsw:3 + ctsw:7"
   std::vector<double> seconds;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "plan/report/finding.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::plan::replay {
 namespace {
@@ -29,7 +29,7 @@ Result<std::vector<Line>> run_in(const model::ScenarioFile& file, const State& s
       Line& line = out.emplace_back();
       line.variant = variant.name;
       line.job = job.name;
-      line.healthy_s = report::time_of(job);
+      line.healthy_s = model::time_of(job);
     }
   return out;
 }

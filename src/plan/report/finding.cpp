@@ -115,11 +115,6 @@ std::string collective_sentence(const JobOutcome& job) {
 
 }  // namespace
 
-double time_of(const JobOutcome& job) {
-  if (job.unfinished) return model::no_number;
-  return job.training ? job.training->step_time_s : job.time_mean_s;
-}
-
 std::string finding(const JobOutcome& job) {
   if (job.unfinished) return fmt::format("{}: {}", job.name, to_text(*job.unfinished));
   return job.training ? training_sentence(job) : collective_sentence(job);

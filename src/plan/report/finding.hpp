@@ -8,9 +8,6 @@
 
 namespace weft::plan::report {
 
-// Seconds of a step, or of an iteration; no_number for a job that does not end.
-double time_of(const model::JobOutcome& job);
-
 // "llama3: compute-bound: of 12.75 s a step, 83 % compute, ...". What takes the largest part beyond
 // compute, from a tenth of the step on, is what the job is bound by; waits for checkpoints count as
 // a share of the run, since they are in no step.

@@ -97,14 +97,14 @@ void note_unequal_steps(const std::string& job, const std::vector<double>& steps
 }
 
 // A link that is busier than the busiest GPU: its bytes of this job need so long at least.
-void add_link_roofline(const std::string& job, double run_s, model::TrainingOutcome& out) {
+void add_link_roofline(const std::string& job, double run_s, std::size_t steps,
+                       model::TrainingOutcome& out) {
   for (const model::HotLink& hot : out.hottest_links) {
     double bytes = 0;
     for (const model::HotLink::Flow& flow : hot.flows)
       if (flow.job == job) bytes += flow.bytes;
-    if (hot.bytes <= 0 || out.step_times_s.empty()) continue;
-    const double seconds =
-        hot.load * run_s * bytes / hot.bytes / static_cast<double>(out.step_times_s.size());
+    if (hot.bytes <= 0) continue;
+    const double seconds = hot.load * run_s * bytes / hot.bytes / static_cast<double>(steps);
     if (seconds <= out.roofline_s) continue;
     out.roofline_s = seconds;
     out.roofline_resource = hot.link;
@@ -153,7 +153,8 @@ model::JobOutcome graph_outcome(const PlacedGraph& placed, const GraphResult& re
   training.hottest_links.assign(hot_links.begin(), hot_links.end());
   if (result.finished) {
     note_unequal_steps(placed.name, result.iteration_s, context.notes);
-    add_link_roofline(placed.name, context.run_s, training);
+    add_link_roofline(placed.name, context.run_s,
+                      result.iteration_s.size() + result.discarded_iterations, training);
   }
   if (placed.training) add_rates(*placed.training, training);
   if (result.front_end && result.finished)

@@ -189,6 +189,25 @@ TEST_CASE("two jobs on one fabric get in each other's way") {
   CHECK(both.variants[0].jobs[1].name == "b");
 }
 
+// The short one's last step begins while the long one ends, and is in no mean.
+TEST_CASE("a job of short steps beside one of long steps: no link carries more than it can") {
+  const auto job = [](const char* name, int batch, const char* ranks) {
+    return fmt::format(
+        "{{name: {}, {}, parallel: {{dp: 4}}, zero: 3, batch: {}, place: list, ranks: {}}}", name,
+        tiny, batch, ranks);
+  };
+  for (const int batch : {12, 16, 24}) {
+    CAPTURE(batch);
+    const model::Outcome both = run(
+        "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}\n"
+        "jobs: [" +
+        job("short", 4, "[0, 2, 4, 6]") + ", " + job("long", batch, "[1, 3, 5, 7]") + "]\n");
+    for (const model::TierOutcome& tier : both.variants[0].tiers) CHECK(tier.max_load <= 1 + 1e-9);
+    for (const std::size_t j : {0u, 1u})
+      CHECK(training(both, 0, j).step_time_s >= training(both, 0, j).roofline_s * (1 - 1e-9));
+  }
+}
+
 TEST_CASE("jobs that make no sense are refused with their arithmetic") {
   const std::string fabric = "fabric: {generator: ai_zone, racks: 2, spines: 4}\n";
   const auto says = [&](const std::string& job, const std::string& what) {

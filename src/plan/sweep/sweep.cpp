@@ -174,7 +174,7 @@ std::vector<SweepRow> rows_of_run(const model::Outcome& outcome) {
       SweepRow& row = rows.emplace_back(
           SweepRow{.variant = variant.name,
                    .job = job.name,
-                   .time_s = known(job.time_mean_s),
+                   .time_s = known(model::time_of(job)),
                    .algbw_gbyte_s = known(job.algbw_gbyte_s),
                    .busbw_gbyte_s = known(job.busbw_gbyte_s),
                    .roofline_s = known(job.roofline_s),

@@ -45,9 +45,10 @@ class Changes {
     const bool has_generator = find_key(scenario_, "fabric", "generator") != nullptr;
     const bool is_alone = text_of(scenario_, "engine", "contention", "true") == "false";
     if (!is_packet(scenario_) && !is_alone)
-      WEFT_TRY_STATUS(add("no contention", {{"engine", no_contention()}}));
+      WEFT_TRY_STATUS(add("no contention", {{"engine.contention", Config::scalar("false")}}));
     const std::string scheme = text_of(scenario_, "routing", "scheme", "ecmp");
-    if (scheme == "ecmp" || scheme == "e_ecmp")
+    const bool converges = find_key(scenario_, "routing", "convergence") != nullptr;
+    if ((scheme == "ecmp" || scheme == "e_ecmp") && !converges)  // which sprayed paths do not model
       WEFT_TRY_STATUS(add("spray", {{"routing.scheme", Config::scalar("spray")}}));
     WEFT_TRY_STATUS(add_more_qps(scheme));
     if (!scenario_.section("faults").items.empty())
@@ -64,15 +65,6 @@ class Changes {
 
  private:
   using Keys = std::vector<std::pair<std::string, Config>>;
-
-  // The engine may be written as a name alone.
-  Config no_contention() const {
-    const Config& given = scenario_.section("engine");
-    Config engine = given.kind == Config::Kind::map ? given : Config::map();
-    if (given.kind == Config::Kind::scalar) engine.at_or_add("name") = given;
-    engine.at_or_add("contention") = Config::scalar("false");
-    return engine;
-  }
 
   // Plain ECMP hardly hashes the QP, so it becomes e_ecmp, too.
   Status add_more_qps(const std::string& scheme) {
@@ -164,7 +156,6 @@ class Changes {
     for (auto& [path, value] : keys) {
       if (value.kind == Config::Kind::scalar)
         change.keys += fmt::format("{}{}={}", change.keys.empty() ? "" : ", ", path, value.text);
-      if (path == "engine") change.keys = "engine.contention=false";
       if (path == "faults")
         change.keys += fmt::format(
             "{}{}", change.keys.empty() ? "" : ", ",
@@ -220,8 +211,8 @@ Result<Answer> explain(const Scenario& scenario, const RunOptions& options) {
   for (std::size_t c = 0; c < list.size(); ++c) {
     Answer::Gain gain{list[c].name, list[c].keys, {}};
     for (std::size_t j = 0; j < jobs.size(); ++j)
-      gain.speed.push_back(report::time_of(jobs[j]) /
-                           report::time_of(outcome.variants[c + 1].jobs[j]));
+      gain.speed.push_back(model::time_of(jobs[j]) /
+                           model::time_of(outcome.variants[c + 1].jobs[j]));
     answer.gains.push_back(std::move(gain));
   }
   answer.base = std::move(outcome.variants.front());

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/test_approx.hpp"
-#include "plan/report/finding.hpp"
 
 namespace weft::plan::why {
 namespace {
@@ -108,7 +107,7 @@ TEST_CASE("more QPs and no slow ranks gain what the scenario written so gains") 
         "sequence: 8192, place: rack_order}}]\n",
         faults, routing));
   };
-  const auto time = [](const Answer& answer) { return report::time_of(answer.base.jobs[0]); };
+  const auto time = [](const Answer& answer) { return model::time_of(answer.base.jobs[0]); };
   const std::string cable = "{kind: link_degraded, link: rtsw:0--ctsw:0, factor: 0.5}";
   const std::string slow = ", {kind: gpu_slow, gpu: 3, factor: 1.5}";
   const Answer base = job(cable + slow, "scheme: ecmp");
@@ -146,6 +145,8 @@ TEST_CASE("what a step is bound by; changes that mean nothing are left out") {
     return out;
   };
   CHECK(names(shared) == "no contention, spray, QPs x 4, links x 2");
+  CHECK(names(std::string(shared) + "routing: {convergence: {}}\n") ==
+        "no contention, QPs x 4, links x 2");
   const std::string qps = std::string(shared) + "routing: {scheme: te, qps: ";
   CHECK(names(qps + "1024}\n") == "no contention, QPs x 4, links x 2");
   CHECK(names(qps + "1025}\n") == "no contention, links x 2");
@@ -163,7 +164,7 @@ TEST_CASE("the order of ranks gains what the scenario with place: fitted gains")
   };
   const Answer bad = answer_of(text("place: list, ranks: [0, 2, 1, 3]"));
   const Answer good = answer_of(text("place: fitted"));
-  const auto time = [](const Answer& answer) { return report::time_of(answer.base.jobs[0]); };
+  const auto time = [](const Answer& answer) { return model::time_of(answer.base.jobs[0]); };
   CHECK(speed(bad, "fitted order") == approx(time(bad) / time(good)));
   CHECK(speed(bad, "fitted order") > 1.05);
   CHECK(std::ranges::find(good.gains, "fitted order", &Answer::Gain::name) == good.gains.end());
