@@ -1,5 +1,6 @@
 // What breaks in mid-run: links that go down, come back, lose packets or get slower.
 #include "base/test_approx.hpp"
+#include "base/test_effort.hpp"
 #include "engine/packet/test_kit.hpp"
 #include "model/fabric/goback_n.hpp"
 
@@ -158,6 +159,31 @@ TEST_CASE("a link goes down while it is paused: those it kept waiting go on") {
       if (digest.empty()) digest = result.digest;
       CHECK(result.digest == digest);
     }
+  }
+}
+
+// Frames are on the wire at the moment when the cable dies, and due while it is dead.
+TEST_CASE("an outage at any moment of an incast under PFC leaves nobody paused") {
+  const Fabric fabric = leaf_spine(2, 4, 1);
+  Load load;
+  for (std::size_t i = 0; i < 4; ++i) load.add(fabric, i, 4, 300 * payload);
+  Setting setting{.options = short_timeout()};
+  setting.options.pfc = fixed_pfc();
+  for (const char* const cable : {"spine:0--leaf:1", "leaf:0--spine:0", "nic:1--leaf:0"}) {
+    const std::string forward =
+        std::string(cable).replace(std::string_view(cable).find("--"), 2, "->");
+    const State both = Trouble{fabric}.down(forward).state;
+    State back;
+    back.set(model::reverse(link(fabric, forward)), {.health = Health::down});
+    for (const State& cut : {both, back})
+      for (Ps t = 2 * us; t < 20 * us; t += test_effort(8) > 4 ? us / 8 : us) {
+        CAPTURE(cable);
+        CAPTURE(t);
+        setting.changes = {at(0), at(t, cut), at(t + 30 * us)};
+        const PacketRunResult result = run(fabric, load, setting);
+        CHECK(result.complete);
+        CHECK(result.end < 1'000 * us);
+      }
   }
 }
 

@@ -328,6 +328,29 @@ TEST_CASE("credit that gets lost is asked for again after round trips") {
   CHECK(last_end(result) < last_end(clean) + 200 * us);
 }
 
+TEST_CASE("an outage of every path holds credit back no longer than data") {
+  const Fabric fabric = leaf_spine(2, 2, 1);
+  Load load;
+  for (std::size_t i = 0; i < 2; ++i) load.add(fabric, i, 2 + i, 800 * payload);
+  for (const char* const out : {"spine:0", "leaf:1"}) {
+    CAPTURE(out);
+    Ps ends[2] = {};
+    for (const Admission admission : {Admission::open, Admission::pull}) {
+      Setting setting{.options = selective(Balance::spray)};
+      setting.options.window = packets_of(100);
+      setting.options.admission = admission;
+      StateChange dead{{20'000'000}, {}};
+      dead.state.set(node(fabric, out), {.health = Health::down});
+      setting.changes = {{}, dead, {{200'000'000}, {}}};
+      const PacketRunResult result = run(fabric, load, setting);
+      CHECK(result.complete);
+      CHECK(result.counters.drops_link > 0);
+      ends[admission == Admission::pull ? 1 : 0] = last_end(result);
+    }
+    CHECK(ends[1] < ends[0] + 100 * us);
+  }
+}
+
 TEST_CASE("a spine dies under spray: what it held is sent again after round trips") {
   const Fabric fabric = leaf_spine(2, 4, 4);
   Load load;

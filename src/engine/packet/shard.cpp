@@ -688,6 +688,7 @@ void Shard::on_departure(std::uint32_t id) {
 
 void Shard::on_pause(std::uint32_t id, std::uint32_t traffic_class) {
   Link& link = world_.links[id];
+  if (link.dead || world_.links[World::reverse(id)].dead) return;  // it was on the wire
   settle(id, link, now_);
   if (world_.records_pauses)
     pauses_.push_back({.t = now_, .kind = PauseRecord::Kind::begun, .link = id});

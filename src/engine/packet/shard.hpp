@@ -87,6 +87,11 @@ class Shard {
 
   // Of a change of state, between windows.
   void settle_all(Ps t);
+  // No pause frame can be heard by the link's sender any more, for the link or the way back is
+  // dead: at its two ends a pause is over, as on hardware, where it lasts some quanta unless
+  // renewed.
+  void end_pause(std::uint32_t link);
+  void forget_pause(std::uint32_t link);
   void drop_link(std::uint32_t link);  // all that waits or is on the wire is lost
   void watch_all();                    // after links have got other rates, or died
   void reroute(std::uint32_t connection, Ps t);
@@ -227,6 +232,8 @@ class Shard {
   void close_losses(std::uint32_t connection);
   // Admission.
   void ask_for_credit(std::uint32_t connection, std::uint64_t packets);
+  void keep_request(std::uint32_t connection, std::uint64_t demand);
+  void ask_on_new_path(std::uint32_t connection);
   void ask_again(std::uint32_t connection);
   void send_request(std::uint32_t connection, std::uint64_t demand);
   void on_request(const Packet& packet);

@@ -27,7 +27,8 @@ void Shard::ask_again(std::uint32_t connection) {
 
 void Shard::send_request(std::uint32_t connection, std::uint64_t demand) {
   const Sender& sender = world_.senders[connection];
-  if (demand == 0 || sender.source == none) return;  // without a path, again after the timeout
+  if (demand == 0) return;
+  if (sender.source == none) return keep_request(connection, demand);
   Packet request;
   request.connection = connection;
   request.type = static_cast<std::uint32_t>(PacketType::request) & 7;
@@ -36,6 +37,29 @@ void Shard::send_request(std::uint32_t connection, std::uint64_t demand) {
   request.path = route_of(connection);
   request.size = static_cast<std::uint16_t>(world_.control_size);
   send(world_.sources[sender.source].link, request);
+}
+
+// There is no path. Once there is one, what was asked for meanwhile is told: see ask_on_new_path().
+void Shard::keep_request(std::uint32_t connection, std::uint64_t demand) {
+  const auto amount = static_cast<std::uint32_t>(demand);
+  std::vector<Repair::Credit>& credits = repairs_[connection].credits;
+  const auto kept = std::ranges::find(credits, never, &Repair::Credit::due);
+  if (kept == credits.end())
+    credits.push_back({never, amount});
+  else
+    kept->amount += amount;
+}
+
+void Shard::ask_on_new_path(std::uint32_t connection) {
+  const auto found = repairs_.find(connection);
+  if (found == repairs_.end() || world_.senders[connection].source == none) return;
+  std::vector<Repair::Credit>& credits = found->second.credits;
+  const auto kept = std::ranges::find(credits, never, &Repair::Credit::due);
+  if (kept == credits.end()) return;
+  const std::uint32_t amount = kept->amount;
+  credits.erase(kept);
+  if (found->second.empty()) repairs_.erase(found);
+  send_request(connection, amount);
 }
 
 void Shard::on_request(const Packet& packet) {
@@ -97,7 +121,10 @@ void Shard::send_back(std::uint32_t connection, PacketType type, std::uint32_t p
   }
   if (ends.src_target == route::Fib::no_target) return;
   const auto out = p.fib->next(NodeId(ends.dst), ends.src_target);
-  if (out.empty()) return;
+  if (out.empty()) {
+    if (p.selective()) note_loss(packet, ends.dst);
+    return;
+  }
   // Ports share credits as they do what comes by them. An answer that is late must not depend on
   // the time: what is replayed is shifted.
   const bool spreads = type == PacketType::grant && is_by_packet(world_.options.balance);

@@ -15,6 +15,26 @@ void Shard::settle_all(Ps t) {
   }
 }
 
+void Shard::end_pause(std::uint32_t id) {
+  const Link& link = world_.links[id];
+  for (std::uint32_t c = 0; c < world_.class_count && !link.dead; ++c)
+    if ((link.paused >> c & 1) != 0) on_resume(id, c);
+}
+
+void Shard::forget_pause(std::uint32_t id) {
+  const Link& link = world_.links[id];
+  if (!world_.options.pfc.on || !link.guarded) return;
+  NodeBuffer& node = world_.nodes[link.to];
+  for (std::uint32_t c = 0; c < world_.class_count; ++c) {
+    Ingress& ingress = world_.ingress(node, link.port, c);
+    if (ingress.bound == 0) continue;
+    WEFT_CHECK(node.paused > 0);
+    ingress.bound = 0;
+    --node.paused;
+  }
+  remove_port(world_.port_set(node, PortSet::paused), link.port);
+}
+
 // All that waits or is on the wire is lost. What is on the wire keeps its place, so that the
 // arrival that is pending finds it, and is void.
 void Shard::drop_link(std::uint32_t id) {
@@ -83,6 +103,7 @@ void Shard::reroute(std::uint32_t connection, Ps t) {
     sender.turn = Turn::idle;
   }
   find_path(world_, connection);
+  ask_on_new_path(connection);
   if (sender.turn == Turn::idle) activate(connection);
 }
 

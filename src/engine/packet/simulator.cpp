@@ -299,8 +299,15 @@ void Simulator::apply_change(const StateChange& change, Ps at) {
   world_.protocols.routes_since = at;
   std::vector<std::uint32_t> died;
   apply_state(world_, change.state, died);
+  const auto shard_of = [&](NodeId node) -> Shard& {
+    return *shards_[world_.partition[node.index()]];
+  };
   for (const std::uint32_t id : died)
-    shards_[world_.partition[world_.fabric.from(LinkId(id)).index()]]->drop_link(id);
+    for (const LinkId link : {LinkId(id), LinkId(World::reverse(id))}) {
+      shard_of(world_.fabric.from(link)).end_pause(link.value);
+      shard_of(world_.fabric.to(link)).forget_pause(link.value);
+    }
+  for (const std::uint32_t id : died) shard_of(world_.fabric.from(LinkId(id))).drop_link(id);
   pauses_.take(shards_);
   for (const auto& shard : shards_) shard->watch_all();
   // Tables out of bounds would have shown at the start: their size is that of the whole fabric.
