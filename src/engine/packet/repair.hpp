@@ -68,7 +68,7 @@ struct Repair {
     std::uint32_t told = 0;  // by so many acknowledgements since it was opened
   };
   struct Credit {
-    Ps due = 0;
+    Ps due = 0;  // when it is asked for again; never: as soon as there is a path
     std::uint32_t amount = 0;
   };
   struct Before {
@@ -110,7 +110,7 @@ struct Repair {
   std::set<std::pair<Ps, std::uint32_t>> open_until;
   std::map<std::uint64_t, InOrder> on_way;  // by way, those of which no acknowledgement was lost
   InOrder came;                             // the others
-  std::vector<Credit> credits;              // that got lost
+  std::vector<Credit> credits;              // that got lost, or could not be asked for
   std::uint32_t turn = 0;
   Ps round_trip = 0;  // without queues
   Ps timer = never;   // when an event will look at what is due
