@@ -62,6 +62,7 @@ void print_why(const plan::why::Answer& answer) {
   }
   fmt::print("\n{}\n", table.text());
   for (const auto& gain : answer.gains) fmt::print("{}: {}\n", gain.name, gain.keys);
+  if (answer.base.estimate) fmt::print("\nnote: {}\n", to_text(*answer.base.estimate));
 }
 
 JsonObject waits_json(const model::LinkWaits& waits) {
@@ -92,9 +93,10 @@ void print_why_json(const plan::why::Answer& answer) {
   }
   for (const auto& gain : answer.gains)
     gains.add(JsonObject().add("name", gain.name).add("keys", gain.keys).add("speed", gain.speed));
-  fmt::print(
-      "{}\n",
-      JsonObject().add("variant", answer.base.name).add("jobs", jobs).add("with", gains).text());
+  JsonObject out;
+  out.add("variant", answer.base.name).add("jobs", jobs).add("with", gains);
+  if (answer.base.estimate) out.add("estimate", answer.base.estimate->share);
+  fmt::print("{}\n", out.text());
 }
 
 int why_command(const Common& common, const WhyArgs& args) {

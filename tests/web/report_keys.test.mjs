@@ -19,7 +19,7 @@ compare:
   healthy: {}
   cut: {faults: [{kind: switch_down, switch: "ctsw:0", at: 1 ms}, {kind: switch_down, switch: "ctsw:1", at: 1 ms}]}
 `,
-  packet: `${zone}engine: packet\njobs: [{name: ring, collective: all_reduce, gpus: 96, bytes: 1 MiB}]\n`,
+  packet: `${zone}engine: {name: packet, estimate: 0.5}\njobs: [{name: ring, collective: all_reduce, gpus: 96, bytes: 1 MiB}]\n`,
 };
 
 function reportOf(name) {

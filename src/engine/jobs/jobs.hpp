@@ -249,6 +249,7 @@ struct RunResult {
   std::vector<model::Note> notes;               // what a person should know of the engine's work
   std::optional<model::PacketOutcome> packet;   // of an engine that has packets
   std::vector<model::FailureOutcome> failures;  // where the router's convergence takes time
+  std::optional<model::Estimate> estimate;      // where a part was run, and the whole extrapolated
 };
 
 // How far apart two GPUs of a job are.

@@ -158,9 +158,9 @@ struct PacketRunResult {
 std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const Options& options);
 
 // Says before a run of half a minute or more how many hops there are and how long that may take.
-// `runs`: how often the messages are simulated.
+// `runs`: how often the messages are simulated; `advice` ends the line.
 void announce_hops(const MessageSet& set, route::Router& router, const Options& options,
-                   std::uint32_t runs, Progress& progress);
+                   double runs, Progress& progress, std::string_view advice = {});
 
 // Fails: Errc::value for options that fit neither each other nor the fabric (an MTU larger than a
 // buffer, headrooms larger than the memory); Errc::unsupported for a balance the fabric has no use

@@ -472,14 +472,15 @@ std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const 
 }
 
 void announce_hops(const MessageSet& set, route::Router& router, const Options& options,
-                   std::uint32_t runs, Progress& progress) {
+                   double runs, Progress& progress, std::string_view advice) {
   // On one thread; docs/benchmarks.md has 3 (many pauses) to 9 million.
   constexpr double hops_per_s = 6e6;
   const double hops = runs * static_cast<double>(expected_hops(set, router, options));
   const double s = hops / hops_per_s;
+  const double step = s < 60 ? 10 : 30;
   if (s >= 30)
-    progress.announce(fmt::format("{:.2g} packet hops to simulate: some {} on one thread", hops,
-                                  human_seconds(std::round(s / 10) * 10)));
+    progress.announce(fmt::format("{:.2g} packet hops to simulate: some {} on one thread{}", hops,
+                                  human_seconds(std::round(s / step) * step), advice));
 }
 
 Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& router,

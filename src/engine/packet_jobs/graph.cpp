@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "engine/packet_jobs/estimate.hpp"
 
 namespace weft::engine::packet {
 namespace {
@@ -30,7 +31,7 @@ struct GroupCall {
 class GraphLowering {
  public:
   GraphLowering(const GraphJob& job, const model::State& state, route::Router& router,
-                MessageGraph& out)
+                MessageGraph& out, double share)
       : job_(job),
         graph_(*job.graph),
         state_(state),
@@ -39,7 +40,9 @@ class GraphLowering {
         width_(width_of(router)),
         delay_ns_(static_cast<std::uint32_t>((job.step_overhead.ps + 500) / 1000)),
         calls_of_library_(fabric_, job.library, job.algorithms),
-        out_(out) {}
+        out_(out) {
+    lowered_.share = share;
+  }
 
   Result<LoweredGraph> lower(double messages);
 
@@ -143,6 +146,9 @@ void GraphLowering::prepare_calls() {
       }
     for (const workload::Traffic& traffic : call.traffic) add_bytes(o.dimension, traffic);
   }
+  for (auto& [key, call] : collectives_)
+    for (std::size_t r = 0; r < call.traffic.size(); ++r)
+      scale(lowered_.share, call.traffic[r], call.costs[r]);
   for (const std::string& note : calls_of_library_.notes())
     lowered_.notes.push_back(fmt::format("job {}: {}", job_.name, note));
 }
@@ -189,8 +195,8 @@ void GraphLowering::lower_compute(std::uint32_t actor, std::uint32_t operation) 
     if (f.operation == operation) folded += f.seconds;
   const double own = source.operations[operation].seconds - folded;
   const MessageEvent event{ready(actor, operation)};
-  end(actor, operation) =
-      out_.add_join(home(actor), {&event, 1}, from_seconds(own * slowdown + folded));
+  end(actor, operation) = out_.add_join(home(actor), {&event, 1},
+                                        from_seconds((own * slowdown + folded) * lowered_.share));
 }
 
 GraphLowering::Peer& GraphLowering::peer_of(std::uint32_t actor, std::uint32_t slot,
@@ -219,8 +225,8 @@ void GraphLowering::lower_message(std::uint32_t actor, std::uint32_t operation,
   const MessageEvent both[] = {{ready(actor, operation)}, {grant}};
   std::vector<MessageEvent> sent, received;
   for (std::size_t r = 0; r < peer.bases.size(); ++r) {
-    const MessageId first =
-        add_split({peer.bases[r], o.bytes, 0, 1, iteration, peer.delay_ns[r]}, width_, out_);
+    const MessageId first = add_split(
+        {peer.bases[r], o.bytes * lowered_.share, 0, 1, iteration, peer.delay_ns[r]}, width_, out_);
     out_.wait_all(first, width_.parts, both, home(actor));
     for (std::uint32_t p = 0; p < width_.parts; ++p) {
       sent.push_back({first + p, MessageEvent::When::acknowledged});
@@ -254,7 +260,7 @@ void GraphLowering::lower_call(std::span<const Member> members, std::uint32_t it
   if (call.rows.empty())
     for (std::uint32_t r = 0; r < ranks.rows; ++r)
       call.rows.emplace_back(call.traffic[r], call.ranks[r], job_.step_overhead, call.costs[r],
-                             router_, out_);
+                             router_, out_, lowered_.share < 1);
   std::map<std::uint32_t, std::size_t> member_of;  // by rank
   for (std::size_t m = 0; m < members.size(); ++m)
     for (const std::uint32_t rank : graph_.ranks_of(members[m].actor)) member_of[rank] = m;
@@ -344,8 +350,9 @@ Result<LoweredGraph> GraphLowering::lower(double messages) {
 }  // namespace
 
 Result<LoweredGraph> lower_graph(const GraphJob& job, const model::State& state,
-                                 route::Router& router, double messages, MessageGraph& graph) {
-  return GraphLowering(job, state, router, graph).lower(messages);
+                                 route::Router& router, double messages, MessageGraph& graph,
+                                 double share) {
+  return GraphLowering(job, state, router, graph, share).lower(messages);
 }
 
 }  // namespace weft::engine::packet

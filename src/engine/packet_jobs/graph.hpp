@@ -21,6 +21,7 @@ namespace weft::engine::packet {
 // Of a graph that has been appended. Operations are numbered actor by actor, in program order;
 // those of iteration i follow each other from i * operations on.
 struct LoweredGraph {
+  double share = 1;  // of its bytes and of the time it computes, that runs
   std::uint32_t iterations = 0, operations = 0;
   std::vector<std::uint32_t> first;                 // by actor: its first operation
   std::vector<std::uint32_t> slowest;               // by actor: its slowest rank
@@ -49,11 +50,15 @@ struct LoweredGraph {
 //   communication beside it does not slow it.
 // - An actor begins an iteration when it has ended the one before.
 //
+// With a `share` below 1 that share of all bytes and of all compute runs, by the algorithms that
+// the library chooses for the whole.
+//
 // Fails: Errc::infeasible where program order makes a circle with other dependencies, and beyond
 // packet_messages_max together with the `messages` that there are; as check_overhead().
 // Cost: O(messages).
 Result<LoweredGraph> lower_graph(const engine::GraphJob& job, const model::State& state,
-                                 route::Router& router, double messages, MessageGraph& graph);
+                                 route::Router& router, double messages, MessageGraph& graph,
+                                 double share = 1);
 
 // Times, and where they went in the last iteration that ended. While an actor computes, nothing
 // else counts; otherwise it is exposed to the communication that has moved longest, and idle when

@@ -137,8 +137,9 @@ Shares Fold::shares_of(std::uint32_t actor, const Times& times) const {
   for (const Interval& compute : computes) busy_s += seconds(compute.end - compute.start);
   out.compute_s = busy_s;
   for (const model::Folded& f : source.folded) {
-    out.exposed_s[static_cast<std::size_t>(f.dimension)] += f.seconds;
-    out.compute_s -= f.seconds;
+    const double folded_s = f.seconds * lowered_.share;
+    out.exposed_s[static_cast<std::size_t>(f.dimension)] += folded_s;
+    out.compute_s -= folded_s;
   }
   std::size_t c = 0;
   for (const Interval& move : disjoint(std::move(moves))) {

@@ -74,7 +74,8 @@ std::vector<Passing> passings_of(const Chain& chain) {
 class CollectiveLowering::Impl {
  public:
   Impl(const workload::Traffic& traffic, std::span<const NodeId> ranks, Duration step_overhead,
-       const std::optional<workload::CallCost>& cost, route::Router& router, MessageGraph& graph)
+       const std::optional<workload::CallCost>& cost, route::Router& router, MessageGraph& graph,
+       bool is_part)
       : router_(router),
         traffic_(traffic),
         nodes_(ranks),
@@ -84,6 +85,11 @@ class CollectiveLowering::Impl {
         graph_(graph),
         ranks_(ranks.size()) {
     for (std::uint32_t r = 0; r < ranks.size(); ++r) rank_of_.emplace(ranks[r], r);
+    const auto has_turns = [](const Stage& stage) {
+      return std::ranges::any_of(stage.chains,
+                                 [](const Chain& chain) { return chain.levels.empty(); });
+    };
+    end_together_ = is_part && std::ranges::any_of(traffic.stages, has_turns);
     if (!cost) return;
     const auto shares = engine::stage_shares(traffic, router.fabric());
     for (std::size_t s = 0; s < shares.size(); ++s) {
@@ -109,6 +115,7 @@ class CollectiveLowering::Impl {
     enter();
     std::vector<MessageId> ends;
     for (const RankState& state : ranks_) ends.push_back(state.passed.front().message);
+    if (end_together_) wait_for_last(ends);
     return ends;
   }
 
@@ -121,6 +128,7 @@ class CollectiveLowering::Impl {
   };
 
   void enter();
+  void wait_for_last(std::vector<MessageId>& ends);
   void keep_pace(Duration pace);
   void lower(const Stage& stage);
   void lower_turns(const Chain& chain);
@@ -195,6 +203,8 @@ class CollectiveLowering::Impl {
   Duration pause_;                    // before the next stage
   std::vector<std::uint32_t> bases_;  // connections, in the order in which an iteration asks
   std::size_t next_base_ = 0;
+  bool end_together_ = false;
+  std::vector<std::uint32_t> told_, tells_;  // by rank but the first: connections to it, and back
   std::unordered_map<std::uint32_t, std::vector<double>> shares_;  // by base; looked up only
   std::unordered_map<std::uint32_t, std::uint32_t> omitted_ns_;    // likewise, above 0
   std::vector<MessageEvent> events_;                               // scratch
@@ -236,6 +246,25 @@ void CollectiveLowering::Impl::lower(const Stage& stage) {
 
 // A rank that comes late has data for it before it begins; after as many turns as there are edges
 // what it passes on depends on what it sent.
+// Each end becomes one that comes when the first rank has heard of all.
+void CollectiveLowering::Impl::wait_for_last(std::vector<MessageId>& ends) {
+  for (std::size_t r = told_.size() + 1; r < ends.size(); ++r) {
+    told_.push_back(graph_.add_connections(nodes_[r], nodes_[0], 1));
+    tells_.push_back(graph_.add_connections(nodes_[0], nodes_[r], 1));
+  }
+  std::vector<MessageEvent> heard{{ends[0]}};
+  for (std::size_t r = 1; r < ends.size(); ++r) {
+    heard.push_back({graph_.add({told_[r - 1], grant_bytes})});
+    graph_.wait(heard.back().message, {ends[r]});
+  }
+  ends[0] = graph_.add_join(nodes_[0], heard);
+  for (std::size_t r = 1; r < ends.size(); ++r) {
+    const MessageEvent word{graph_.add({tells_[r - 1], grant_bytes})};
+    graph_.wait(word.message, {ends[0]});
+    ends[r] = graph_.add_join(nodes_[r], {&word, 1});
+  }
+}
+
 void CollectiveLowering::Impl::lower_turns(const Chain& chain) {
   const std::size_t n = chain.edges.size();
   const std::vector<std::uint32_t> bases = connections(chain);
@@ -401,8 +430,8 @@ double message_count(const workload::Traffic& traffic, std::size_t ranks,
 CollectiveLowering::CollectiveLowering(const workload::Traffic& traffic,
                                        std::span<const NodeId> ranks, Duration step_overhead,
                                        const std::optional<workload::CallCost>& cost,
-                                       route::Router& router, MessageGraph& graph)
-    : impl_(std::make_unique<Impl>(traffic, ranks, step_overhead, cost, router, graph)) {}
+                                       route::Router& router, MessageGraph& graph, bool is_part)
+    : impl_(std::make_unique<Impl>(traffic, ranks, step_overhead, cost, router, graph, is_part)) {}
 CollectiveLowering::CollectiveLowering(CollectiveLowering&&) noexcept = default;
 CollectiveLowering::~CollectiveLowering() = default;
 
@@ -432,7 +461,7 @@ Result<LoweredJob> lower_collective(const LoweringRequest& request, route::Route
                                     MessageGraph& graph) {
   WEFT_TRY_STATUS(check_overhead(request.step_overhead));
   CollectiveLowering collective(request.traffic, request.ranks, request.step_overhead, request.cost,
-                                router, graph);
+                                router, graph, request.is_part);
   LoweredJob out{.stages = static_cast<std::uint32_t>(request.traffic.stages.size()), .first = {}};
   std::vector<MessageEvent> after;
   for (std::size_t r = 0; r < request.ranks.size(); ++r) {

@@ -55,6 +55,7 @@ struct LoweringRequest {
   std::span<const Duration> late = {};  // by rank, of the first iteration; empty: nobody
   std::uint32_t iterations = 1;
   std::uint32_t first_iteration = 0;  // its number, where messages take turns on QPs
+  bool is_part = false;               // as CollectiveLowering takes it
 };
 
 // Where each stage of each iteration lies among the messages: part p has messages [first[p],
@@ -88,6 +89,9 @@ Status check_message_count(double messages);
 //   with its last part. Parts are as Router::qp_shares() says when the lowering is made.
 // Sizes are whole bytes that add up to those of the edge, and every message has at least one. A
 // stage in which nothing is sent takes the overhead of its steps.
+// - Of a part (estimate.hpp), a ring in turns ends on all ranks when it has ended on the last one:
+//   the turns that are left out would go all the way round. Ranks tell the first one, and it them,
+//   by messages of grant_bytes.
 // - With a cost no rank leaves a stage sooner after it entered than the stage's shares of it say.
 //   Packets have the latency of their paths by themselves, so that it comes on top only where it is
 //   longer than the library's.
@@ -97,7 +101,7 @@ class CollectiveLowering {
   // check_overhead() says whether it fits.
   CollectiveLowering(const workload::Traffic& traffic, std::span<const NodeId> ranks,
                      Duration step_overhead, const std::optional<workload::CallCost>& cost,
-                     route::Router& router, MessageGraph& graph);
+                     route::Router& router, MessageGraph& graph, bool is_part = false);
   CollectiveLowering(CollectiveLowering&&) noexcept;
   ~CollectiveLowering();
 

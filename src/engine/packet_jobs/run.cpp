@@ -13,6 +13,7 @@
 #include "engine/jobs/stage_cost.hpp"
 #include "engine/packet/loads.hpp"
 #include "engine/packet/packet_run.hpp"
+#include "engine/packet_jobs/estimate.hpp"
 #include "engine/packet_jobs/graph.hpp"
 #include "engine/packet_jobs/lowering.hpp"
 #include "engine/packet_jobs/totals.hpp"
@@ -89,16 +90,34 @@ bool speeds_change(std::span<const StateChange> changes) {
   });
 }
 
+// The busiest links between NICs and switches; whose bytes they carried is not known.
+std::vector<model::HotLink> hot_links(const Fabric& fabric, std::span<const double> link_bytes,
+                                      double makespan_s) {
+  constexpr std::size_t kept = 10;
+  std::vector<model::HotLink> out;
+  for (const model::LinkId link : fabric.links()) {
+    const double bytes = link_bytes[link.index()];
+    if (!fabric.on_wire(link) || bytes <= 0 || makespan_s <= 0) continue;
+    const double load = bytes / (fabric.rate(link).bytes_per_s() * makespan_s);
+    out.push_back({.link = fabric.name(link), .bytes = bytes, .load = load, .flows = {}});
+  }
+  std::ranges::stable_sort(out, std::greater<>{}, &model::HotLink::load);
+  if (out.size() > kept) out.resize(kept);
+  return out;
+}
+
 class PacketJobs {
  public:
   PacketJobs(const Work& work, route::Router& router, std::span<const StateChange> changes,
-             const PacketEngine& engine, const Watch& watch)
+             const PacketEngine& engine, double share, const Watch& watch)
       : jobs_(work.jobs),
         graphs_(work.graphs),
         router_(router),
         changes_(changes),
         options_(engine.options),
         memoise_(engine.memoise),
+        share_(share),
+        estimate_(engine.estimate),
         watch_(watch),
         is_chancy_((options_.balance != Balance::path && options_.balance != Balance::multipath) ||
                    options_.ecn.on || loses_packets(changes)),
@@ -110,13 +129,23 @@ class PacketJobs {
   Result<RunResult> run() {
     const std::vector<Job> adapted = adapt_jobs();
     if (!adapted.empty()) jobs_ = adapted;
+    const std::span<const Job> whole = jobs_;
+    std::vector<Job> jobs;
+    std::vector<GraphJob> graphs;
+    if (is_estimate()) {
+      for (const Job& job : jobs_) jobs.push_back(scaled(share_, job));
+      for (const GraphJob& graph : graphs_) graphs.push_back(scaled(share_, graph));
+      jobs_ = jobs;
+      graphs_ = graphs;
+    }
     const bool alone =
         jobs_.size() == 1 && graphs_.empty() && options_.congestion == Congestion::none;
     WEFT_TRY_STATUS(alone ? run_apart() : run_together());
-    return finish();
+    return finish(whole);
   }
 
  private:
+  bool is_estimate() const { return estimate_ < 1; }
   // A simulated iteration of a job that is alone, which later ones may be equal to.
   struct Known {
     PacketRunResult run;
@@ -146,7 +175,6 @@ class PacketJobs {
                  std::span<const MessageEnd> ends);
   void fold_graphs(std::span<const LoweredGraph> lowered, const MessageSet& set,
                    std::span<const MessageEnd> ends);
-  void add_hot_links();
   std::optional<BusyInterval> busiest() const;
   Status run_apart();
   Result<Known> run_iteration(std::uint32_t iteration, Ps start);
@@ -168,7 +196,7 @@ class PacketJobs {
     out_.notes.push_back({model::Note::Severity::info, std::move(text)});
   }
   void add_warnings(const model::PacketOutcome& packet);
-  RunResult finish();
+  RunResult finish(std::span<const Job> whole);
 
   std::span<const Job> jobs_;
   std::span<const GraphJob> graphs_;
@@ -176,6 +204,8 @@ class PacketJobs {
   std::span<const StateChange> changes_;
   const Options& options_;
   Memoise memoise_;
+  double share_;     // of the work that runs
+  double estimate_;  // the largest share that runs; 1: no estimate
   const Watch& watch_;
   bool is_chancy_;
   PacketTotals totals_;
@@ -207,7 +237,12 @@ Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
 void PacketJobs::announce(const MessageSet& set, Progress& progress) {
   if (is_announced_) return;
   is_announced_ = true;
-  announce_hops(set, router_, options_, simulations_, progress);
+  if (!is_estimate())
+    return announce_hops(set, router_, options_, simulations_, progress,
+                         "; engine.estimate extrapolates from a part");
+  constexpr double with_smaller = 1.75;  // runs, in those of the largest part
+  if (share_ == estimate_)
+    announce_hops(set, router_, options_, simulations_ * with_smaller, progress);
 }
 
 // Operation graphs alone: phase by phase, unless not all of it ends.
@@ -269,7 +304,8 @@ Result<std::vector<LoweredJob>> PacketJobs::lower_jobs(MessageGraph& graph) {
                                                  .cost = job.cost,
                                                  .start = job.start,
                                                  .late = job.late,
-                                                 .iterations = job.iterations},
+                                                 .iterations = job.iterations,
+                                                 .is_part = is_estimate()},
                                                 router_, graph));
     out.push_back(std::move(added));
   }
@@ -283,7 +319,7 @@ Result<std::vector<LoweredGraph>> PacketJobs::lower_graphs(MessageGraph& graph) 
     if (change.at.ps <= 0) initial = &change.state;
   std::vector<LoweredGraph> out;
   for (const GraphJob& job : graphs_) {
-    WEFT_TRY(LoweredGraph added, lower_graph(job, *initial, router_, graph.size(), graph));
+    WEFT_TRY(LoweredGraph added, lower_graph(job, *initial, router_, graph.size(), graph, share_));
     out.push_back(std::move(added));
     if (job.overlap_slowdown > 1)
       add_note(
@@ -371,22 +407,8 @@ void PacketJobs::fold_graphs(std::span<const LoweredGraph> lowered, const Messag
     out_.graphs.back().standstill =
         standstill({set, ends, lowered[g].messages_first, lowered[g].messages_last, 0});
   }
-  if (!graphs_.empty()) add_hot_links();
-}
-
-// The busiest links between NICs and switches; whose bytes they carried is not known.
-void PacketJobs::add_hot_links() {
-  constexpr std::size_t kept = 10;
-  const model::Fabric& fabric = router_.fabric();
-  for (const model::LinkId link : fabric.links()) {
-    const double bytes = totals_.link_bytes()[link.index()];
-    if (!fabric.on_wire(link) || bytes <= 0 || out_.makespan_s <= 0) continue;
-    const double load = bytes / (fabric.rate(link).bytes_per_s() * out_.makespan_s);
-    out_.hot_links.push_back(
-        {.link = fabric.name(link), .bytes = bytes, .load = load, .flows = {}});
-  }
-  std::ranges::stable_sort(out_.hot_links, std::greater<>{}, &model::HotLink::load);
-  if (out_.hot_links.size() > kept) out_.hot_links.resize(kept);
+  if (!graphs_.empty())
+    out_.hot_links = hot_links(router_.fabric(), totals_.link_bytes(), out_.makespan_s);
 }
 
 std::optional<BusyInterval> PacketJobs::busiest() const {
@@ -425,7 +447,8 @@ Result<PacketJobs::Known> PacketJobs::run_iteration(std::uint32_t iteration, Ps 
                           .ranks = job.ranks,
                           .step_overhead = job.step_overhead,
                           .cost = job.cost,
-                          .first_iteration = iteration};
+                          .first_iteration = iteration,
+                          .is_part = is_estimate()};
   if (iteration == 0) request.late = job.late;
   if (const std::ptrdiff_t known = changes_until(start); router_.config().weigh_qps && known > 0)
     router_.set_state(changes_[static_cast<std::size_t>(known - 1)].state);
@@ -624,12 +647,12 @@ void PacketJobs::add_warnings(const model::PacketOutcome& packet) {
         "flight; this is a bug in weft");
 }
 
-RunResult PacketJobs::finish() {
+RunResult PacketJobs::finish(std::span<const Job> whole) {
   if (unfinished_ > unfinished_shown)
     out_.unfinished.push_back(fmt::format("... and {} more", unfinished_ - unfinished_shown));
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     JobResult& result = out_.jobs[j];
-    result.roofline_s = engine::least_seconds(jobs_[j], router_);
+    result.roofline_s = engine::least_seconds(whole[j], router_);
     out_.makespan_s = std::max(out_.makespan_s, result.end_s);
     digest_.add(std::string_view(jobs_[j].name));
   }
@@ -642,6 +665,32 @@ RunResult PacketJobs::finish() {
   return std::move(out_);
 }
 
+// They come before what is said of the parts.
+void add_estimate_notes(RunResult& out, double shortest_s) {
+  using enum model::Note::Severity;
+  const double percent = 100 * out.estimate->share;
+  std::vector<model::Note> notes{
+      {info,
+       fmt::format(
+           "times and loads are estimated from runs of {0:.3g} %, {1:.3g} % and {2:.3g} % of "
+           "all bytes and compute; from the smaller two alone they would differ by {3:.2g} %. "
+           "Packets, queues and pauses are those of the {0:.3g} %",
+           percent, percent / 2, percent / 4, 100 * out.estimate->spread)}};
+  constexpr double enough_s = 1e-3;
+  if (shortest_s < enough_s)
+    notes.push_back(
+        {warning,
+         fmt::format("the smallest part of an iteration took {}: queues that build up and drain "
+                     "weigh more in it than in the whole; a larger engine.estimate is more exact",
+                     human_seconds(shortest_s))});
+  if (!out.unfinished.empty())
+    notes.push_back(
+        {warning, fmt::format("not everything ends; what is said of jobs that do not is of a "
+                              "part of at most {:.3g} %",
+                              percent)});
+  out.notes.insert(out.notes.begin(), notes.begin(), notes.end());
+}
+
 }  // namespace
 
 Result<RunResult> PacketEngine::run(const Work& work, route::Router& router,
@@ -650,7 +699,17 @@ Result<RunResult> PacketEngine::run(const Work& work, route::Router& router,
   if (!work.serving.empty())
     return fail(Errc::unsupported, {}, "the packet engine does not serve requests",
                 "use engine: fluid");
-  return PacketJobs(work, router, changes, *this, watch).run();
+  if (estimate >= 1) return PacketJobs(work, router, changes, *this, 1, watch).run();
+  PartRuns parts{.share = estimate, .runs = {}};
+  for (std::size_t i = 0; i < parts.runs.size(); ++i) {
+    const double share = estimate / static_cast<double>(1u << i);
+    WEFT_TRY(parts.runs[i], PacketJobs(work, router, changes, *this, share, watch).run());
+  }
+  const double shortest_s = shortest_iteration(parts.runs.back());
+  RunResult out = extrapolate(std::move(parts));
+  out.hot_links = hot_links(router.fabric(), out.link_bytes, out.makespan_s);
+  add_estimate_notes(out, shortest_s);
+  return out;
 }
 
 }  // namespace weft::engine::packet

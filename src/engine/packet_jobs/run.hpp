@@ -36,6 +36,10 @@ struct PacketEngine {
   static constexpr std::string_view name = "packet";
   Options options;
   Memoise memoise = Memoise::on;
+  // Below 1: this share of all bytes and compute runs, half and a quarter of it, and the result is
+  // extrapolated (estimate.hpp). Not with `options.end` or `options.series`, and only where the
+  // fabric stays as at the start.
+  double estimate = 1;
 
   Result<RunResult> run(const Work& work, route::Router& router,
                         std::span<const StateChange> changes, const Watch& watch) const;

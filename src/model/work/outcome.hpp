@@ -175,6 +175,15 @@ struct Note {
   std::string text;
 };
 
+// Of an outcome that was extrapolated from parts: the share of all bytes and compute in the largest
+// of them, and how much, relatively, the time of the job that differs most is another when
+// extrapolated from the smaller parts alone. That is a hint, and no bound.
+struct Estimate {
+  double share = 0, spread = 0;
+};
+// "times are estimates from 5 % of the work (engine.estimate)"
+std::string to_text(const Estimate& estimate);
+
 // Something that took simulated time, for the trace. A duration of 0 is an instant.
 struct Span {
   std::string name;
@@ -284,6 +293,7 @@ struct VariantOutcome {
   std::string scenario_digest;  // of that text
   std::vector<Span> spans;
   std::optional<PacketOutcome> packet;   // of runs on the packet engine
+  std::optional<Estimate> estimate;      // where times and loads are no simulated ones
   std::vector<FailureOutcome> failures;  // of runs with `routing: {convergence: ...}`
   std::string fabric_map;  // JSON for the page (plan/explain/fabric_map.hpp); empty: not asked for
 };

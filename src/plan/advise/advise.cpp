@@ -208,6 +208,7 @@ class Adviser {
       if (fit && fit != spares) WEFT_TRY_STATUS(add("fitted", *fit));
     }
     WEFT_TRY(const model::Outcome outcome, run_scenario(file, options_.run));
+    round.estimate = outcome.variants.front().estimate;
     std::vector<std::vector<double>> times;
     for (const model::VariantOutcome& variant : outcome.variants) {
       times.emplace_back();

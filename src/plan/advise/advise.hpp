@@ -1,12 +1,14 @@
 // Which jobs pay for being moved: faults and jobs as they are, one move at a time, simulated.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "model/scenario/scenario.hpp"
+#include "model/work/outcome.hpp"
 #include "plan/run/run.hpp"
 
 namespace weft::plan::advise {
@@ -37,7 +39,8 @@ struct Round {
     double seconds;  // no_number: it never ends
   };
   std::vector<JobTime> stay;
-  std::vector<Candidate> candidates;  // best first
+  std::vector<Candidate> candidates;        // best first
+  std::optional<model::Estimate> estimate;  // of staying, where times are estimates
   bool moves() const { return !candidates.empty() && candidates.front().gain_gpu_hours > 0; }
 };
 

@@ -56,6 +56,8 @@ std::string to_table(const Advice& advice, const Options& options) {
                  hosts(one.leaves), hosts(one.takes)});
     out += "\n" + table.text() + "\n" + verdict(round, options);
   }
+  if (const auto& estimate = advice.rounds.front().estimate)
+    out += fmt::format("\nnote: {}\n", to_text(*estimate));
   return out;
 }
 
@@ -80,7 +82,10 @@ std::string to_json(const Advice& advice) {
                    .add("stay", stay)
                    .add("candidates", candidates));
   }
-  return JsonObject().add("struck_hosts", advice.struck).add("rounds", rounds).text() + "\n";
+  JsonObject out;
+  out.add("struck_hosts", advice.struck).add("rounds", rounds);
+  if (const auto& estimate = advice.rounds.front().estimate) out.add("estimate", estimate->share);
+  return out.text() + "\n";
 }
 
 }  // namespace weft::plan::advise

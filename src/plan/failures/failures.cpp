@@ -201,6 +201,7 @@ std::vector<Role> roles_of(const Fabric& fabric, bool hosts) {
 weft::Result<Result> run(const Scenario& scenario, const Options& options) {
   WEFT_TRY(const model::Outcome healthy, run_scenario(with_faults(scenario, {}), {}));
   Result out{.scenario = healthy.scenario};
+  out.estimate = healthy.variants.front().estimate;
   for (const model::JobOutcome& job : healthy.variants.front().jobs) {
     if (job.unfinished)
       return fail(Errc::value, {scenario.file, 0, 0},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ struct Result {
   std::vector<std::string> jobs;
   std::vector<double> healthy_s;  // by job, with the scenario's own faults alone
   std::vector<Row> rows;
+  std::optional<model::Estimate> estimate;  // of the healthy run, where times are estimates
 };
 
 // Runs the scenario, and once more for each failure, which holds from the start and adds to the

@@ -84,6 +84,7 @@ std::string to_table(const Result& result) {
     }
     out += table.text();
   }
+  if (result.estimate) out += fmt::format("\nnote: {}\n", to_text(*result.estimate));
   return out;
 }
 
@@ -127,14 +128,14 @@ std::string to_json(const Result& result) {
                  .add("jobs", effects)
                  .add("runs", runs));
   }
-  return JsonObject()
-             .add("scenario", result.scenario)
-             .add("jobs", result.jobs)
-             .add("healthy_s", result.healthy_s)
-             .add("findings", findings(result))
-             .add("rows", rows)
-             .text() +
-         "\n";
+  JsonObject out;
+  out.add("scenario", result.scenario)
+      .add("jobs", result.jobs)
+      .add("healthy_s", result.healthy_s)
+      .add("findings", findings(result))
+      .add("rows", rows);
+  if (result.estimate) out.add("estimate", result.estimate->share);
+  return out.text() + "\n";
 }
 
 }  // namespace weft::plan::failures

@@ -380,6 +380,9 @@ Json json_of(const VariantOutcome& variant) {
               {"scenario_digest", variant.scenario_digest},
               {"scenario_text", variant.scenario_text}};
   if (variant.packet) out["packet"] = json_of(*variant.packet);
+  if (variant.estimate)
+    out["estimate"] = {{"share", variant.estimate->share},
+                       {"spread", number(variant.estimate->spread)}};
   return out;
 }
 

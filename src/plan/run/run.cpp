@@ -201,6 +201,7 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
   out.notes = std::move(result.notes);
   out.packet = std::move(result.packet);
   out.failures = std::move(result.failures);
+  out.estimate = result.estimate;
   out.qps = setup.routing.qps;
   out.faults = setup.fault_lines;
   for (const Jobs::Entry entry : prepared.jobs.order) {

@@ -8,6 +8,7 @@
 
 #include "engine/jobs/declare.hpp"
 #include "engine/packet/read_options.hpp"
+#include "engine/packet_jobs/estimate.hpp"
 #include "model/fabric/faults.hpp"
 #include "model/formats/build_fabric.hpp"
 
@@ -70,6 +71,18 @@ std::uint32_t read_engine(const Config& given, Setup& setup, Errors& errors) {
     threads = static_cast<std::uint32_t>(reader.count("threads", 0, 0, threads_max));
     setup.packet.memoise =
         reader.flag("memoise", true) ? engine::packet::Memoise::on : engine::packet::Memoise::off;
+    setup.packet.estimate = reader.number("estimate", 1.0, 1e-6, 1);
+    constexpr double most = engine::packet::estimate_share_max;
+    if (setup.packet.estimate < 1 && setup.packet.estimate > most)
+      errors.push_back(
+          {Errc::value,
+           reader.where("estimate"),
+           fmt::format("engine.estimate is {}, and half and a quarter of it run too, as "
+                       "much as the whole",
+                       setup.packet.estimate),
+           fmt::format("choose {} or less, 0.05 to begin with, or 1 for the whole", most),
+           {}});
+    setup.estimate_where = reader.where("estimate");
   } else {
     read_fluid_engine(reader, setup);
   }
@@ -104,6 +117,27 @@ void check_scheme(const Setup& setup, Errors& errors) {
          fmt::format("choose one of {}, or remove routing.convergence",
                      fmt::join(converging, ", ")),
          {}});
+}
+
+// What an estimate runs a part of must be alike from start to end.
+void check_estimate(const Setup& setup, Errors& errors) {
+  if (setup.packet.estimate >= 1) return;
+  const engine::packet::Options& options = setup.packet.options;
+  const auto refuse = [&](std::string_view what, std::string_view advice) {
+    errors.push_back(
+        {Errc::unsupported,
+         setup.estimate_where,
+         fmt::format("engine.estimate runs a part of the work, which does not go with {}", what),
+         std::string(advice),
+         {}});
+  };
+  const bool changes = std::ranges::any_of(
+      setup.changes, [](const engine::StateChange& change) { return change.at.ps > 0; });
+  if (changes)
+    refuse("faults that begin or end during the run",
+           "remove engine.estimate, or let faults last from 0 on");
+  if (options.end != engine::packet::never) refuse("transport.end", "remove one of the two");
+  if (options.series.interval > Duration{}) refuse("transport.series", "remove one of the two");
 }
 
 void add_fault_spans(const model::FaultTimeline& timeline, Setup& setup) {
@@ -191,6 +225,7 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
       setup.fault_lines = timeline->lines;
       add_fault_spans(*timeline, setup);
       hear_late(setup);
+      check_estimate(setup, errors);
     } else {
       append(errors, std::move(timeline).error());
     }

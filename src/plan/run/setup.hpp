@@ -22,7 +22,7 @@ struct Setup {
   route::RoutingConfig routing;
   std::vector<engine::StateChange> changes;
   EngineName engine_name = EngineName::fluid;
-  Where engine_where;  // for messages
+  Where engine_where, estimate_where;  // for messages
   engine::fluid::FluidEngine fluid;
   engine::packet::PacketEngine packet;   // its seed that of the scenario
   Duration step_overhead;                // transport.step_overhead

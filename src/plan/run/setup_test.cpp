@@ -90,6 +90,26 @@ TEST_CASE("setup: what packets cannot do is no matter to the fluid engine") {
             .find("cc: hpcc compares telemetry of one path") != std::string::npos);
 }
 
+TEST_CASE("setup: an estimate needs a fabric that stays as it is") {
+  CHECK(setup_of("engine: packet").packet.estimate == 1);
+  CHECK(setup_of("engine: {name: packet, estimate: 0.05}").packet.estimate == 0.05);
+  CHECK(error_of("engine: {name: packet, estimate: 0.6}") ==
+        "s.yaml:2:34: engine.estimate is 0.6, and half and a quarter of it run too, as much as the "
+        "whole; choose 0.5 or less, 0.05 to begin with, or 1 for the whole");
+  CHECK(error_of("engine: {name: fluid, estimate: 0.1}").find("unknown key \"estimate\"") !=
+        std::string::npos);
+  const std::string estimate = "engine: {name: packet, estimate: 0.1}\n";
+  const std::string refused =
+      "s.yaml:2:34: engine.estimate runs a part of the work, which does not go with ";
+  CHECK(setup_of(estimate + "faults: [{kind: link_down, link: 'rtsw:0--ctsw:0'}]").changes.size() ==
+        1);
+  CHECK(error_of(estimate + "faults: [{kind: link_down, link: 'rtsw:0--ctsw:0', at: 1 ms}]")
+            .starts_with(refused + "faults that begin or end during the run"));
+  CHECK(error_of(estimate + "transport: {end: 1 ms}").starts_with(refused + "transport.end"));
+  CHECK(error_of(estimate + "transport: {series: {interval: 1 us, links: ['rtsw:0->ctsw:0']}}")
+            .starts_with(refused + "transport.series"));
+}
+
 TEST_CASE("setup: who cannot run on packets says so") {
   const Setup packet = setup_of("engine: packet");
   const Status refused = require_fluid(packet, "weft perf");

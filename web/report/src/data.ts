@@ -179,6 +179,7 @@ export interface Variant {
   scenario_digest: string;
   scenario_text: string;
   packet?: Packets;
+  estimate?: {share: number; spread: number};  // where times and loads are extrapolated
 }
 
 export interface Report {
