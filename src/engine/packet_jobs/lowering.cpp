@@ -244,8 +244,6 @@ void CollectiveLowering::Impl::lower(const Stage& stage) {
   for (const Exchange& exchange : stage.exchanges) lower_exchange(exchange);
 }
 
-// A rank that comes late has data for it before it begins; after as many turns as there are edges
-// what it passes on depends on what it sent.
 // Each end becomes one that comes when the first rank has heard of all.
 void CollectiveLowering::Impl::wait_for_last(std::vector<MessageId>& ends) {
   for (std::size_t r = told_.size() + 1; r < ends.size(); ++r) {
@@ -265,6 +263,8 @@ void CollectiveLowering::Impl::wait_for_last(std::vector<MessageId>& ends) {
   }
 }
 
+// A rank that comes late has data for it before it begins; after as many turns as there are edges
+// what it passes on depends on what it sent.
 void CollectiveLowering::Impl::lower_turns(const Chain& chain) {
   const std::size_t n = chain.edges.size();
   const std::vector<std::uint32_t> bases = connections(chain);

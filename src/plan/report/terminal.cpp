@@ -275,8 +275,11 @@ std::string finding_lines(const Outcome& outcome) {
 }
 
 std::string table_text(const Outcome& outcome) {
-  std::string out = fmt::format("{}  ({}, engine {}, seed {})\n", printable(outcome.scenario),
-                                printable(outcome.file), printable(outcome.engine), outcome.seed);
+  const bool estimated = std::ranges::any_of(
+      outcome.variants, [](const VariantOutcome& variant) { return variant.estimate.has_value(); });
+  std::string out = fmt::format("{}  ({}, engine {}{}, seed {})\n", printable(outcome.scenario),
+                                printable(outcome.file), printable(outcome.engine),
+                                estimated ? ", estimated from a part" : "", outcome.seed);
   out += fabric_lines(outcome) + "\n";
   out += tables(outcome);
   out += finding_lines(outcome);

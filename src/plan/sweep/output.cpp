@@ -274,7 +274,13 @@ std::string to_table(const SweepResult& result) {
     if (priced) cells.push_back(front_text(row));
     table.add(std::move(cells));
   }
-  return table.text() + failures_of(result);
+  const auto estimates = std::ranges::count_if(
+      result.rows, [](const SweepRow& row) { return row.estimate.has_value(); });
+  return table.text() + failures_of(result) +
+         (estimates > 0 ? fmt::format("\nnote: times of {} are estimates from a part of the work "
+                                      "(engine.estimate)\n",
+                                      counted(static_cast<std::size_t>(estimates), "row"))
+                        : "");
 }
 
 std::string csv_head(const std::vector<std::string>& keys, bool priced) {
@@ -327,6 +333,7 @@ std::string to_json(const SweepResult& result) {
         entry[column.name] = value ? Json(*value) : Json();
       }
       if (row.price) entry["pareto"] = front_text(row);
+      if (row.estimate) entry["estimate"] = *row.estimate;
     }
     rows.push_back(std::move(entry));
   }

@@ -181,6 +181,7 @@ std::vector<SweepRow> rows_of_run(const model::Outcome& outcome) {
                    .ratio = known(job.ratio),
                    .worst_mmr = known(worst),
                    .error = job.unfinished ? model::to_text(*job.unfinished) : ""});
+      if (variant.estimate) row.estimate = variant.estimate->share;
       if (!job.training) continue;
       row.mfu = known(job.training->mfu);
       row.tflops_per_gpu = known(job.training->tflops_per_gpu);

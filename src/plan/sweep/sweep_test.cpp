@@ -48,6 +48,19 @@ SweepResult run_sweep(const std::vector<SweepPoint>& points, std::uint32_t threa
 
 }  // namespace
 
+TEST_CASE("rows of estimates say so") {
+  model::Outcome outcome;
+  outcome.variants.push_back({.name = "part", .jobs = {{.name = "a", .time_mean_s = 2}}});
+  outcome.variants[0].estimate = model::Estimate{.share = 0.05, .spread = 0.001};
+  outcome.variants.push_back({.name = "whole", .jobs = {{.name = "a", .time_mean_s = 2}}});
+  PointRows rows{rows_of_run(outcome)};
+  const SweepResult result = sweep_result({}, rows, "");
+  CHECK(result.rows.at(0).estimate == 0.05);
+  CHECK(!result.rows.at(1).estimate);
+  CHECK(to_table(result).find("times of 1 row are estimates from a part") != std::string::npos);
+  CHECK(to_json(result).find("\"estimate\": 0.05") != std::string::npos);
+}
+
 TEST_CASE("a sweep of a service says what weft infer says, of each point and variant") {
   const std::string yaml =
       "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 1}\n"

@@ -32,6 +32,7 @@ function header(report: Report) {
     el('div', {}, fabrics.length > 1 ? el('strong', {}, `${variants.join(', ')}: `) : '', line(fabric)));
   const roles = (fabric: Fabric) => Object.entries(fabric.roles)
     .map(([role, nodes]) => `${format.count(nodes)} ${role}`).join(' · ');
+  const estimated = variantsOf(report).some((variant) => variant.value.estimate !== undefined);
   return el('header', {},
             el('p', {class: 'brand'}, 'weft run'), el('h1', {}, report.scenario.name),
             el('div', {class: 'lead'}, ...each((fabric) => fabric.text)),
@@ -39,7 +40,7 @@ function header(report: Report) {
                report.findings.length > 12 ? el('li', {}, `and ${report.findings.length - 12} more jobs below`) : undefined),
             el('dl', {}, fact('Nodes', ...each(roles)),
                fact('Oversubscription', ...each((f) => f.oversubscription.join(' · ') || format.none)),
-               fact('Engine', report.engine), fact('Seed', String(report.scenario.seed)),
+               fact('Engine', estimated ? `${report.engine}, estimated from a part` : report.engine), fact('Seed', String(report.scenario.seed)),
                fact('Scenario', report.scenario.file),
                fact('Command', el('code', {}, report.command))));
 }
