@@ -9,7 +9,7 @@ WEFT names another weft than build/release/weft. A row costs the CPU time of its
 import argparse
 import json
 import os
-import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -62,13 +62,13 @@ def run(row, share):
             file.write(f'name: {row}\nfabric: {fabric}\njobs: [{", ".join(jobs)}]\n'
                        f'engine: {{name: packet, estimate: {share}}}\ntransport: {transport}\n'
                        'seed: 1\n')
-        done = subprocess.run(['time', '-f', 'cpu %U', WEFT, 'run', path, '--json', '--quiet', '-o',
-                               os.path.join(folder, 'out')],
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        done = subprocess.run([WEFT, 'run', path, '--json', '--quiet', '-o', os.path.join(folder, 'out')],
                               capture_output=True, text=True, check=False)
+        cpu_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     if done.returncode != 0:
         sys.exit(f'estimates.py: {row}: {done.stderr}')
     variant = next(iter(json.loads(done.stdout)['variants'].values()))
-    cpu_s = float(re.search(r'^cpu (\S+)$', done.stderr, re.MULTILINE).group(1))
     return variant['jobs']['job']['time_s']['mean'], variant.get('estimate', {}), cpu_s
 
 

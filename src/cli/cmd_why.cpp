@@ -93,10 +93,12 @@ void print_why_json(const plan::why::Answer& answer) {
   }
   for (const auto& gain : answer.gains)
     gains.add(JsonObject().add("name", gain.name).add("keys", gain.keys).add("speed", gain.speed));
-  JsonObject out;
-  out.add("variant", answer.base.name).add("jobs", jobs).add("with", gains);
-  if (answer.base.estimate) out.add("estimate", answer.base.estimate->share);
-  fmt::print("{}\n", out.text());
+  fmt::print("{}\n", JsonObject()
+                         .add("variant", answer.base.name)
+                         .add("jobs", jobs)
+                         .add("with", gains)
+                         .add_if("estimate", answer.base.estimate)
+                         .text());
 }
 
 int why_command(const Common& common, const WhyArgs& args) {

@@ -174,9 +174,9 @@ FOR = 'timeout --foreground -s TERM 1.5 '
 CASES = {
     'run': [('', ['weft run fluid.yaml --json', 'weft run packet.yaml --set engine.estimate=0.5 --json', 'weft run company.yaml --json'],
              ['@docs/scenario.md'])],
-    'why': [('', ['weft why small.yaml --json', 'weft why step.yaml --json'], [])],
-    'sweep': [('', ['weft sweep sweep.yaml --json', 'weft sweep sweep.yaml --json --prices $S/scenarios/prices-example.yaml'], [])],
-    'failures': [('', ['weft failures small.yaml --pairs --samples 2 --json'], [])],
+    'why': [('', ['weft why small.yaml --json', 'weft why step.yaml --json', 'weft why packet.yaml --set engine.estimate=0.5 --json'], [])],
+    'sweep': [('', ['weft sweep sweep.yaml --json', 'weft sweep sweep.yaml --set engine=packet --set engine.estimate=0.5 --json', 'weft sweep sweep.yaml --json --prices $S/scenarios/prices-example.yaml'], [])],
+    'failures': [('', ['weft failures small.yaml --pairs --samples 2 --json', 'weft failures packet.yaml --samples 1 --set engine.estimate=0.5 --json'], [])],
     'flows': [('', ['weft flows --fabric zone.yaml --flows flows.csv --json',
                     'weft flows --fabric zone.yaml --flows flows.csv --engine packet --json',
                     'weft flows --fabric zone.yaml --flows flows.csv --engine packet --set transport.pfc=true --pauses --ports --json',

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.hpp"
 #include "model/work/op_graph.hpp"
 
 namespace weft::model {
@@ -181,6 +182,11 @@ struct Note {
 struct Estimate {
   double share = 0, spread = 0;
 };
+template <class Archive, Of<Estimate> T>
+void fields(Archive& ar, T& estimate) {
+  ar("share", estimate.share);
+  ar("spread", estimate.spread);
+}
 // "times are estimates from 5 % of the work (engine.estimate)"
 std::string to_text(const Estimate& estimate);
 
@@ -293,7 +299,7 @@ struct VariantOutcome {
   std::string scenario_digest;  // of that text
   std::vector<Span> spans;
   std::optional<PacketOutcome> packet;   // of runs on the packet engine
-  std::optional<Estimate> estimate;      // where times and loads are no simulated ones
+  std::optional<Estimate> estimate;      // where times and loads are extrapolated
   std::vector<FailureOutcome> failures;  // of runs with `routing: {convergence: ...}`
   std::string fabric_map;  // JSON for the page (plan/explain/fabric_map.hpp); empty: not asked for
 };

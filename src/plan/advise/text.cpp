@@ -82,10 +82,12 @@ std::string to_json(const Advice& advice) {
                    .add("stay", stay)
                    .add("candidates", candidates));
   }
-  JsonObject out;
-  out.add("struck_hosts", advice.struck).add("rounds", rounds);
-  if (const auto& estimate = advice.rounds.front().estimate) out.add("estimate", estimate->share);
-  return out.text() + "\n";
+  return JsonObject()
+             .add("struck_hosts", advice.struck)
+             .add("rounds", rounds)
+             .add_if("estimate", advice.rounds.front().estimate)
+             .text() +
+         "\n";
 }
 
 }  // namespace weft::plan::advise

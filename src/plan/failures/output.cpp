@@ -128,14 +128,15 @@ std::string to_json(const Result& result) {
                  .add("jobs", effects)
                  .add("runs", runs));
   }
-  JsonObject out;
-  out.add("scenario", result.scenario)
-      .add("jobs", result.jobs)
-      .add("healthy_s", result.healthy_s)
-      .add("findings", findings(result))
-      .add("rows", rows);
-  if (result.estimate) out.add("estimate", result.estimate->share);
-  return out.text() + "\n";
+  return JsonObject()
+             .add("scenario", result.scenario)
+             .add("jobs", result.jobs)
+             .add("healthy_s", result.healthy_s)
+             .add("findings", findings(result))
+             .add("rows", rows)
+             .add_if("estimate", result.estimate)
+             .text() +
+         "\n";
 }
 
 }  // namespace weft::plan::failures

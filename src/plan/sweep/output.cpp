@@ -333,7 +333,8 @@ std::string to_json(const SweepResult& result) {
         entry[column.name] = value ? Json(*value) : Json();
       }
       if (row.price) entry["pareto"] = front_text(row);
-      if (row.estimate) entry["estimate"] = *row.estimate;
+      if (row.estimate)
+        entry["estimate"] = {{"share", row.estimate->share}, {"spread", row.estimate->spread}};
     }
     rows.push_back(std::move(entry));
   }

@@ -180,8 +180,8 @@ std::vector<SweepRow> rows_of_run(const model::Outcome& outcome) {
                    .roofline_s = known(job.roofline_s),
                    .ratio = known(job.ratio),
                    .worst_mmr = known(worst),
+                   .estimate = variant.estimate,
                    .error = job.unfinished ? model::to_text(*job.unfinished) : ""});
-      if (variant.estimate) row.estimate = variant.estimate->share;
       if (!job.training) continue;
       row.mfu = known(job.training->mfu);
       row.tflops_per_gpu = known(job.training->tflops_per_gpu);

@@ -50,8 +50,8 @@ struct SweepRow {
   std::optional<double> ttft_p99_s, tpot_p99_s, e2e_p99_s, output_tokens_per_s;
   std::optional<double> goodput_per_s, kept, token_cost;  // of a million output tokens
   std::optional<double> price, watts;
-  std::optional<double> estimate;  // share of the work, where times are extrapolated from one
-  std::string error;               // one line; empty when it ran
+  std::optional<model::Estimate> estimate;  // where times are extrapolated from a part
+  std::string error;                        // one line; empty when it ran
   // Among the rows of the same job and work: no other is at least as good in time, price and power
   // and better in one of them; and of those, the first with the most iterations per price.
   bool on_front = false, is_best = false;
@@ -63,27 +63,20 @@ void fields(Archive& ar, T& row) {
   ar("values", row.values);
   ar.if_set("variant", row.variant);
   ar.if_set("job", row.job);
-  for (const auto& [name, value] : {std::pair{"time_s", &row.time_s},
-                                    std::pair{"algbw_GBps", &row.algbw_gbyte_s},
-                                    std::pair{"busbw_GBps", &row.busbw_gbyte_s},
-                                    std::pair{"roofline_s", &row.roofline_s},
-                                    std::pair{"ratio", &row.ratio},
-                                    std::pair{"worst_mmr", &row.worst_mmr},
-                                    std::pair{"mfu", &row.mfu},
-                                    std::pair{"tflops_per_gpu", &row.tflops_per_gpu},
-                                    std::pair{"tokens_per_s_per_gpu", &row.tokens_per_s_per_gpu},
-                                    std::pair{"bubble", &row.bubble},
-                                    std::pair{"ttft_p99_s", &row.ttft_p99_s},
-                                    std::pair{"tpot_p99_s", &row.tpot_p99_s},
-                                    std::pair{"e2e_p99_s", &row.e2e_p99_s},
-                                    std::pair{"output_tokens_per_s", &row.output_tokens_per_s},
-                                    std::pair{"goodput_per_s", &row.goodput_per_s},
-                                    std::pair{"kept", &row.kept},
-                                    std::pair{"token_cost", &row.token_cost},
-                                    std::pair{"cost", &row.price},
-                                    std::pair{"watts", &row.watts},
-                                    std::pair{"estimate", &row.estimate}})
+  for (const auto& [name, value] :
+       {std::pair{"time_s", &row.time_s}, std::pair{"algbw_GBps", &row.algbw_gbyte_s},
+        std::pair{"busbw_GBps", &row.busbw_gbyte_s}, std::pair{"roofline_s", &row.roofline_s},
+        std::pair{"ratio", &row.ratio}, std::pair{"worst_mmr", &row.worst_mmr},
+        std::pair{"mfu", &row.mfu}, std::pair{"tflops_per_gpu", &row.tflops_per_gpu},
+        std::pair{"tokens_per_s_per_gpu", &row.tokens_per_s_per_gpu},
+        std::pair{"bubble", &row.bubble}, std::pair{"ttft_p99_s", &row.ttft_p99_s},
+        std::pair{"tpot_p99_s", &row.tpot_p99_s}, std::pair{"e2e_p99_s", &row.e2e_p99_s},
+        std::pair{"output_tokens_per_s", &row.output_tokens_per_s},
+        std::pair{"goodput_per_s", &row.goodput_per_s}, std::pair{"kept", &row.kept},
+        std::pair{"token_cost", &row.token_cost}, std::pair{"cost", &row.price},
+        std::pair{"watts", &row.watts}})
     ar.if_set(name, *value);
+  ar.if_set("estimate", row.estimate);
   ar.if_set("error", row.error);
 }
 

@@ -55,10 +55,10 @@ TEST_CASE("rows of estimates say so") {
   outcome.variants.push_back({.name = "whole", .jobs = {{.name = "a", .time_mean_s = 2}}});
   PointRows rows{rows_of_run(outcome)};
   const SweepResult result = sweep_result({}, rows, "");
-  CHECK(result.rows.at(0).estimate == 0.05);
+  CHECK(result.rows.at(0).estimate.value().share == 0.05);
   CHECK(!result.rows.at(1).estimate);
   CHECK(to_table(result).find("times of 1 row are estimates from a part") != std::string::npos);
-  CHECK(to_json(result).find("\"estimate\": 0.05") != std::string::npos);
+  CHECK(to_json(result).find("\"share\": 0.05") != std::string::npos);
 }
 
 TEST_CASE("a sweep of a service says what weft infer says, of each point and variant") {
