@@ -9,27 +9,27 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 #include "base/units.hpp"
 #include "transport/time.hpp"
 
 namespace weft::transport {
 
 struct PullParameters {
-  std::uint64_t quantum = 0;       // bytes of payload in one credit
-  Ps interval = 0;                 // in which they come in
-  std::uint64_t first_window = 0;  // bytes that a sender may send unasked
+  std::uint64_t quantum = 0;  // bytes of payload in one credit
+  Ps interval = 0;            // in which they come in
 };
 
 // `on_wire`: what a quantum occupies on the line, headers included. All must be positive.
-constexpr PullParameters pull_parameters(Rate line, Bytes quantum, Bytes on_wire,
-                                         Bytes first_window) {
-  return {.quantum = static_cast<std::uint64_t>(quantum.count),
-          .interval = ps_of(on_wire / line),
-          .first_window = static_cast<std::uint64_t>(first_window.count)};
+constexpr PullParameters pull_parameters(Rate line, Bytes quantum, Bytes on_wire) {
+  return {.quantum = static_cast<std::uint64_t>(quantum.count), .interval = ps_of(on_wire / line)};
 }
 
 // A connection at its receiver; a table of them, by connection, is the caller's.
@@ -73,7 +73,7 @@ class PullPacer {
   // does not catch up: the time has passed.
   PullGrant next(const PullParameters& p, Table table, Ps now) {
     WEFT_DCHECK(now >= due());
-    WEFT_CHECK(tail_ != none);
+    WEFT_CHECK(p.quantum > 0 && tail_ != none);
     const std::uint32_t head = table[tail_].next;
     PullEntry& entry = table[head];
     WEFT_CHECK(entry.wanted > 0);  // who wants nothing has left the circle
@@ -103,11 +103,78 @@ class PullPacer {
   std::uint32_t tail_ = none;
 };
 
+// How much of its line a receiver gives credit for on an oversubscribed fabric: less while switches
+// before the last one mark or trim what comes. From: OversubscribedCC of ultraethernet/uet-htsim
+// (2025), with its constants.
+class CreditRate {
+ public:
+  enum class Met : std::uint8_t { nothing, mark, trim, last_trim };
+
+  // Judged every 1.5 round trips or so, at times that differ by `seed`. `round_trip` must not be 0.
+  CreditRate(Ps round_trip, double oversubscription, std::uint64_t seed)
+      : round_trip_(round_trip), least_(std::max(0.01, 0.9 / oversubscription)), seed_(seed) {
+    wait();
+  }
+
+  // What a packet met that has come.
+  void on_packet(Met met, Ps now) {
+    judge_until(now);
+    ++counts_[static_cast<std::size_t>(met)];
+  }
+
+  // The interval of credits now, of that at the full rate.
+  Ps stretched(Ps interval, Ps now) {
+    judge_until(now);
+    return rate_ < 1 ? static_cast<Ps>(static_cast<double>(interval) / rate_) : interval;
+  }
+
+ private:
+  void judge_until(Ps now) {
+    while (due_ <= now) {
+      judge();
+      if (rate_ == 1 && congestion_ < 1e-6) due_ = std::max(due_, now);  // nothing came for long
+      wait();
+    }
+  }
+
+  // Apart, or receivers would fall and rise together.
+  void wait() {
+    const double draw = static_cast<double>(mix64(seed_ ^ due_) >> 11) * 0x1p-53;
+    due_ += static_cast<Ps>((0.75 + draw / 2) * 1.5 * static_cast<double>(round_trip_)) + 1;
+  }
+
+  void judge() {
+    const auto [whole, marked, trimmed, last_trimmed] = std::exchange(counts_, {});
+    const double packets = whole + marked;
+    congestion_ = (congestion_ + (packets > 0 ? marked / packets : 0)) / 2;
+    if (trimmed > 0) rate_ -= trimmed / (packets + trimmed + last_trimmed);
+    if (congestion_ > 0.3) rate_ *= 1 - (congestion_ - 0.3) / 2;
+    if (trimmed > 0 || congestion_ > 0.3) {
+      rises_ = 0;
+    } else {
+      rate_ += marked > 0 ? 0.01 : 0.01 * static_cast<double>(1u << std::min(rises_, 7u));
+      ++rises_;
+    }
+    rate_ = std::clamp(rate_, least_, 1.0);
+  }
+
+  Ps round_trip_;
+  double least_;
+  std::uint64_t seed_;
+  Ps due_ = 0;
+  std::array<double, 4> counts_{};  // since it was judged last, by what packets met
+  double rate_ = 1;
+  double congestion_ = 0;    // share of marked packets, the recent ones above all
+  std::uint32_t rises_ = 0;  // since it last fell
+};
+
 // The sending end of one connection. Bytes to send are either covered by credit at hand or asked
 // for; so credit for the last of them always comes, however they are cut into packets.
 class PullSender {
  public:
-  explicit PullSender(const PullParameters& p) : credit_(p.first_window) {}
+  // `first_window`: bytes that it may send unasked.
+  explicit PullSender(std::uint64_t first_window)
+      : credit_(first_window), first_window_(first_window) {}
 
   // `bytes` more are to be sent, or again. Returns the demand to tell the receiver, maybe 0. No
   // more than `most` is asked for at a time; the rest, when asked() has become less, with
@@ -125,6 +192,12 @@ class PullSender {
     credit_ += bytes;
   }
 
+  // `bytes` are to be sent again, for which the receiver gives credit unasked.
+  void on_trimmed(std::uint64_t bytes) {
+    backlog_ += bytes;
+    asked_ += bytes;
+  }
+
   // Nothing was heard for long: what was asked for is held to be lost. Returns the demand to tell.
   std::uint64_t ask_again(std::uint64_t most = UINT64_MAX) {
     asked_ = 0;
@@ -139,8 +212,8 @@ class PullSender {
   }
 
   // All that was sent has come in: what follows may start unasked again.
-  void on_idle(const PullParameters& p) {
-    if (backlog_ == 0) credit_ = std::max(credit_, p.first_window);
+  void on_idle() {
+    if (backlog_ == 0) credit_ = std::max(credit_, first_window_);
   }
 
   std::uint64_t credit() const { return credit_; }
@@ -148,7 +221,8 @@ class PullSender {
   std::uint64_t asked() const { return asked_; }
 
  private:
-  std::uint64_t credit_;       // may be sent now
+  std::uint64_t credit_;  // may be sent now
+  std::uint64_t first_window_;
   std::uint64_t backlog_ = 0;  // to be sent
   std::uint64_t asked_ = 0;    // of the backlog, credit that is still to come
 };

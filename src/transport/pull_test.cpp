@@ -3,8 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <deque>
+#include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/rng.hpp"
@@ -15,12 +19,10 @@ namespace {
 constexpr Bytes payload = 4096_B;
 constexpr Bytes on_wire = 4160_B;
 
-PullParameters parameters(Bytes first_window) {
-  return pull_parameters(400_Gbps, payload, on_wire, first_window);
-}
+const PullParameters at_400g = pull_parameters(400_Gbps, payload, on_wire);
 
 TEST_CASE("credits come a quantum per interval, in turn") {
-  const PullParameters p = parameters(0_B);
+  const PullParameters p = at_400g;
   CHECK(p.interval == 83'200);
   std::vector<PullEntry> table(3);
   PullPacer pacer;
@@ -45,7 +47,7 @@ TEST_CASE("credits come a quantum per interval, in turn") {
 }
 
 TEST_CASE("a connection that comes back waits for its turn, a pacer for the line") {
-  const PullParameters p = parameters(0_B);
+  const PullParameters p = at_400g;
   std::vector<PullEntry> table(2);
   PullPacer pacer;
   pacer.on_demand(table, 0, 4096, 0);
@@ -66,9 +68,10 @@ TEST_CASE("a connection that comes back waits for its turn, a pacer for the line
 TEST_CASE("all is sent, in packets of any size") {
   Rng rng(7);
   for (int run = 0; run < 200; ++run) {
-    const PullParameters p = parameters(Bytes{static_cast<std::int64_t>(rng.below(20'000))});
+    const PullParameters p = at_400g;
+    const std::uint64_t first_window = rng.below(20'000);
     std::vector<PullEntry> table(1 + rng.below(8));
-    std::vector<PullSender> senders(table.size(), PullSender(p));
+    std::vector<PullSender> senders(table.size(), PullSender(first_window));
     PullPacer pacer;
     std::uint64_t granted = 0;
     const auto send_all = [&](PullSender& sender) {
@@ -95,7 +98,7 @@ TEST_CASE("all is sent, in packets of any size") {
     }
     for (const PullSender& sender : senders) {
       REQUIRE(sender.backlog() == 0);
-      REQUIRE(sender.credit() <= p.first_window);
+      REQUIRE(sender.credit() <= first_window);
     }
   }
 }
@@ -104,13 +107,13 @@ TEST_CASE("all is sent, in packets of any size") {
 // most what was sent unasked, and the shares are equal.
 TEST_CASE("incast: no overrun after the first windows, equal shares") {
   for (const std::size_t n : {1u, 4u, 64u}) {
-    for (const std::int64_t first : {0, 40'960}) {
+    for (const std::uint64_t first : {0ull, 40'960ull}) {
       CAPTURE(n);
       CAPTURE(first);
-      const PullParameters p = parameters(Bytes{first});
+      const PullParameters p = at_400g;
       constexpr Ps rtt = 12'000'000;
       std::vector<PullEntry> table(n);
-      std::vector<PullSender> senders(n, PullSender(p));
+      std::vector<PullSender> senders(n, PullSender(first));
       std::vector<std::uint64_t> received(n);
       PullPacer pacer;
       Ps link_free = 0;
@@ -147,16 +150,87 @@ TEST_CASE("incast: no overrun after the first windows, equal shares") {
   }
 }
 
+TEST_CASE("a receiver's rate falls with what is trimmed, to what the core takes, and comes back") {
+  constexpr Ps rtt = 12'000'000, interval = 900'000;
+  using Met = CreditRate::Met;
+  CreditRate rate(rtt, 4, 1);
+  CHECK(rate.stretched(interval, 0) == interval);
+  // One packet of ten: by 0.1 each time that it is judged, once in 1.125 to 1.875 round trips.
+  Ps now = 0;
+  std::vector<Ps> seen{interval};
+  for (; now < 100 * rtt; now += rtt / 100) {
+    rate.on_packet(now / (rtt / 100) % 10 == 0 ? Met::trim : Met::nothing, now);
+    if (const Ps paced = rate.stretched(interval, now); paced != seen.back()) seen.push_back(paced);
+  }
+  REQUIRE(seen.size() == 9);  // 1 to 0.3, and the least
+  for (std::size_t i = 0; i < 8; ++i) {
+    const double share = static_cast<double>(interval) / static_cast<double>(seen[i]);
+    CHECK(std::abs(share - (1 - 0.1 * static_cast<double>(i))) < 0.01);
+  }
+  CHECK(seen.back() == interval * 4 * 10 / 9);  // 0.9 of a quarter
+  // What the last switch trims is no business of the core, nor are a few marks.
+  CreditRate other(rtt, 4, 2);
+  for (now = 0; now < 20 * rtt; now += rtt / 10) {
+    other.on_packet(now / (rtt / 10) % 4 == 0 ? Met::mark : Met::nothing, now);
+    other.on_packet(Met::last_trim, now);
+  }
+  CHECK(other.stretched(interval, now) == interval);
+  // Marks above three tenths: rate x (1 - (share - 0.3) / 2).
+  for (; now < 40 * rtt; now += rtt / 10) other.on_packet(Met::mark, now);
+  CHECK(other.stretched(interval, now) > interval);
+  // Without anything of the kind it doubles its steps.
+  CHECK(rate.stretched(interval, 100 * rtt) > 4 * interval);
+  CHECK(rate.stretched(interval, 112 * rtt) == interval);
+  CHECK(rate.stretched(interval, 1'000'000'000 * rtt) == interval);  // at once
+}
+
+// Two receivers share a link of a fourth of their lines, before which a round trip's packets wait.
+TEST_CASE("receivers on an oversubscribed fabric fill it and trim little") {
+  constexpr Ps rtt = 12'000'000;
+  const Ps interval = at_400g.interval;
+  constexpr std::size_t room = 144;
+  const Ps service = 2 * interval;  // of a packet, of which two come in an interval: 4:1
+  std::vector<CreditRate> rates{{rtt, 4, 1}, {rtt, 4, 2}};
+  std::array<Ps, 2> due{};
+  std::deque<std::size_t> queue;
+  std::multimap<Ps, std::pair<std::size_t, CreditRate::Met>> under_way;
+  Rng rng(3);
+  std::uint64_t sent = 0, trimmed = 0, served = 0;
+  for (Ps now = 0; now < 400 * rtt; now += interval / 4) {
+    for (; !under_way.empty() && under_way.begin()->first <= now;
+         under_way.erase(under_way.begin()))
+      rates[under_way.begin()->second.first].on_packet(under_way.begin()->second.second, now);
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (now < due[i]) continue;
+      due[i] = now + rates[i].stretched(interval, now);
+      ++sent;
+      const double share = (static_cast<double>(queue.size()) / room - 0.2) / 0.6;
+      const auto met = queue.size() >= room ? CreditRate::Met::trim
+                       : static_cast<double>(rng.below(1000)) < 1000 * share
+                           ? CreditRate::Met::mark
+                           : CreditRate::Met::nothing;
+      trimmed += met == CreditRate::Met::trim ? 1 : 0;
+      if (met != CreditRate::Met::trim) queue.push_back(i);
+      under_way.emplace(now + rtt, std::pair{i, met});
+    }
+    if (now / service != (now + interval / 4) / service && !queue.empty()) {
+      queue.pop_front();
+      ++served;
+    }
+  }
+  CHECK(static_cast<double>(served) > 0.95 * 400 * rtt / static_cast<double>(service));
+  CHECK(static_cast<double>(trimmed) < 0.1 * static_cast<double>(sent));  // else 0.75
+}
+
 TEST_CASE("an idle sender may start unasked again, one with bytes left may not") {
-  const PullParameters p = parameters(8192_B);
-  PullSender sender(p);
+  PullSender sender(8192);
   CHECK(sender.on_bytes(10'000) == 10'000 - 8192);
   sender.on_sent(8192);
-  sender.on_idle(p);
+  sender.on_idle();
   CHECK(sender.credit() == 0);
   sender.on_credit(10'000 - 8192);
   sender.on_sent(10'000 - 8192);
-  sender.on_idle(p);
+  sender.on_idle();
   CHECK(sender.credit() == 8192);
   CHECK(sender.on_bytes(4096) == 0);
 }

@@ -64,16 +64,25 @@ TEST_CASE("CTS: clearances in a class of their own pass the queues of data") {
   CHECK(mean_time(ahead) < mean_time(behind));
 }
 
-TEST_CASE("pull: an incast keeps the receiver's link busy with small buffers and no drops") {
-  const Fabric fabric = star(equal(17));
+// As read_options() makes `{name: eqds}`, but for the size of the window.
+Options eqds() {
   Options options;
   options.reliability = Reliability::selective;
   options.admission = Admission::pull;
   options.balance = Balance::spray;
   options.overflow = Overflow::trim;
+  options.round_trip_queues = true;
+  options.ecn = {.on = true, .pmax = 1};
   options.window = packets_of(256);
-  options.buffers[""] = {.per_port = packets_of(30)};
   options.scheduler = {.weights = {4160, 0}, .ack_class = 1, .control_class = 1};
+  return options;
+}
+
+TEST_CASE("pull: an incast keeps the receiver's link busy with small buffers and no drops") {
+  const Fabric fabric = star(equal(17));
+  Options options = eqds();
+  options.round_trip_queues = false;
+  options.buffers[""] = {.per_port = packets_of(30)};
   const std::uint64_t packets = 300;
   const PacketRunResult result = run(fabric, incast(fabric, 16, packets * payload), options);
   CHECK(result.complete);
@@ -98,14 +107,71 @@ TEST_CASE("pull: an incast keeps the receiver's link busy with small buffers and
 
 TEST_CASE("pull: senders to one receiver get equal shares") {
   const Fabric fabric = star(equal(5));
-  Options options;
-  options.reliability = Reliability::selective;
-  options.admission = Admission::pull;
-  options.window = packets_of(256);
-  options.scheduler = {.weights = {4160, 0}, .ack_class = 1, .control_class = 1};
+  Options options = eqds();
+  options.round_trip_queues = false;
   const PacketRunResult result = run(fabric, incast(fabric, 4, 500 * payload), options);
   const auto [least, most] = std::ranges::minmax(result.messages, {}, &MessageEnd::end);
   CHECK(least.end > most.end * 97 / 100);
+}
+
+TEST_CASE("pull: each NIC gives credit as fast as its own link") {
+  // To a NIC of 100 Gb/s, from one that could send four times as much, and back.
+  const Fabric fabric = star({400_Gbps, 100_Gbps, 400_Gbps});
+  const std::uint64_t packets = 2'000;
+  Load load;
+  load.add(fabric, 0, 1, packets * payload).add(fabric, 1, 2, packets * payload);
+  load.add(fabric, 2, 0, packets * payload);
+  const PacketRunResult result = run(fabric, load, eqds());
+  CHECK(result.complete);
+  // Trimmed is at most the first window, 68 packets of 400 Gb/s in the round trip of 100 Gb/s.
+  CHECK(result.counters.trims <= 68);
+  const auto at_least = [&](std::size_t message, double packet_ps) {
+    const double line = static_cast<double>(packets) * packet_ps;
+    CHECK(static_cast<double>(result.messages[message].arrived) > line);
+    CHECK(static_cast<double>(result.messages[message].arrived) < 1.08 * line);
+  };
+  at_least(0, 4. * full);
+  at_least(1, 4. * full);
+  at_least(2, full);
+}
+
+TEST_CASE("pull: an idle queue pair sends its first window unasked again") {
+  const Fabric fabric = star(equal(2));
+  Load load;
+  load.add(fabric, 0, 1, 20 * payload);
+  load.drafts.push_back({.connection = 0, .bytes = 20 * payload, .not_before_ps = 100 * us});
+  load.drafts.push_back({.connection = 0, .bytes = 20 * payload, .not_before_ps = 200 * us});
+  const PacketRunResult result = run(fabric, load, eqds());
+  for (const MessageEnd& message : result.messages)
+    CHECK(message.arrived - message.start == result.messages[0].arrived);
+  // 52 packets are a round trip; three messages of 20 are more than one first window.
+  CHECK(result.messages[0].arrived == 20 * full + full + 2 * us);
+}
+
+TEST_CASE("pull: on an oversubscribed fabric credit follows what the core takes") {
+  const Fabric fabric = leaf_spine(4, 8, 2);  // 4:1
+  const Load load = permutation(fabric, 500 * payload, 8);
+  Options options = eqds();
+  const PacketRunResult result = run(fabric, load, options);
+  options.ecn.on = false;
+  const PacketRunResult blind = run(fabric, load, options);
+  CHECK(result.complete);
+  CHECK(blind.complete);
+  CHECK(blind.counters.trims > 32 * 500);  // each packet, in the mean, more than once
+  CHECK(result.counters.trims < blind.counters.trims / 4);
+  const double ideal = 4. * 500 * full;
+  CHECK(static_cast<double>(result.end) > ideal);
+  CHECK(static_cast<double>(result.end) < 1.15 * ideal);
+  CHECK(result.end < blind.end);
+
+  // Nothing is held back where the core takes all.
+  const Fabric even = leaf_spine(4, 8, 8);
+  const Load even_load = permutation(even, 500 * payload, 8);
+  const PacketRunResult unmarked = run(even, even_load, options);
+  options.ecn.on = true;
+  const double longer =
+      static_cast<double>(run(even, even_load, options).end) / static_cast<double>(unmarked.end);
+  CHECK(std::abs(longer - 1) < 0.02);
 }
 
 }  // namespace

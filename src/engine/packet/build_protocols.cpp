@@ -50,6 +50,9 @@ class ProtocolBuilder {
   void fit_queues(Ps round_trip);
   void make_selective();
   void make_admission();
+  void make_credit();
+  double oversubscription() const;
+  Rate ports_rate(std::uint32_t node) const;
   transport::DcqcnParameters dcqcn_profile(Rate line) const;
 
   World& world_;
@@ -270,22 +273,67 @@ void ProtocolBuilder::make_admission() {
   }
   if (options_.admission != Admission::pull) return;
   WEFT_CHECK(p_.fib.has_value());  // a request is answered by table
-  // Credit counts packets.
-  Reach most;
+  make_credit();
+}
+
+// The most that NICs of a switch can ask of its links to other switches, which are up.
+double ProtocolBuilder::oversubscription() const {
+  std::vector<double> to_nics(world_.fabric.node_count()), to_switches(to_nics);
+  for (std::uint32_t id = 0; id < world_.link_count; ++id) {
+    const Link& link = world_.links[id];
+    const auto is_nic = [&](std::uint32_t node) {
+      return world_.fabric.kind(NodeId(node)) == model::NodeKind::nic;
+    };
+    if (link.dead || is_nic(link.owner)) continue;
+    (is_nic(link.to) ? to_nics : to_switches)[link.owner] +=
+        static_cast<double>(world_.kinds[link.kind].rate.bps);
+  }
+  double most = 1;
+  for (std::size_t node = 0; node < to_nics.size(); ++node)
+    if (to_switches[node] > 0) most = std::max(most, to_nics[node] / to_switches[node]);
+  return most;
+}
+
+// Of all ports of a NIC; 0 for other nodes.
+Rate ProtocolBuilder::ports_rate(std::uint32_t node) const {
+  Rate out{0};
+  for (const LinkId link : world_.fabric.out(NodeId(node)))
+    if (world_.fabric.on_wire(link))
+      out.bps += world_.kinds[world_.links[link.index()].kind].rate.bps;
+  return out;
+}
+
+// Credit counts packets: a first window is what the sender's line takes in the longest round trip,
+// the rest comes as fast as all ports of the receiving NIC take it.
+void ProtocolBuilder::make_credit() {
+  constexpr Reach unknown{Rate{1'000'000'000}, 1'000'000};  // no path, which may come
+  Ps longest = 0;
+  std::vector<Rate> lines;
   for (std::uint32_t c = 0; c < count_; ++c) {
     const Reach reach = reach_of(c);
-    if (reach.round_trip > most.round_trip) most = reach;
+    longest = std::max(longest, reach.round_trip);
+    lines.push_back(reach.round_trip > 0 ? reach.line : unknown.line);
   }
-  if (most.round_trip == 0) most = {Rate{1'000'000'000}, 1'000'000};
-  const Ps packet_time = static_cast<Ps>((Bytes{world_.full_size} / most.line).ps);
-  p_.pull_profiles.push_back(
-      {.quantum = 1,
-       .interval = packet_time,
-       .first_window = std::max<std::uint64_t>(1, most.round_trip / packet_time)});
+  if (longest == 0) longest = unknown.round_trip;
+  fit_queues(longest);
+  const Bytes packet{world_.full_size};
   p_.pull_entries.resize(count_);
-  p_.pull_senders.assign(count_, transport::PullSender(p_.pull_profiles[0]));
+  p_.pull_profiles.resize(world_.fabric.node_count());
+  for (std::uint32_t c = 0; c < count_; ++c) {
+    const Rate line = lines[c];
+    p_.pull_senders.emplace_back(
+        std::max<std::uint64_t>(1, longest / transport::ps_of(packet / line)));
+    transport::PullParameters& profile = p_.pull_profiles[p_.ends[c].dst];
+    if (profile.quantum > 0) continue;
+    const Rate ports = ports_rate(p_.ends[c].dst);
+    profile = transport::pull_parameters(ports.bps > 0 ? ports : line, Bytes{1}, packet);
+  }
   p_.pull_pacers.resize(world_.fabric.node_count());
   p_.pull_armed.assign(world_.fabric.node_count(), 0);
+  const double ratio = oversubscription();
+  if (ratio <= 1 || !options_.ecn.on) return;
+  for (std::uint32_t node = 0; node < world_.fabric.node_count(); ++node)
+    p_.credit_rates.emplace_back(longest, ratio, mix64(options_.seed + node));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ struct Packet {
   std::uint32_t traffic_class : 3 = 0;
   std::uint32_t marked : 1 = 0;
   // Data: its sender waits for the answer. ACK: the answer was late, so that it tells no round
-  // trip.
+  // trip. Trimmed: by the last switch.
   std::uint32_t asks : 1 = 0;
   // Into the path table (its links, then `none`); or, by table, the time of sending and the entropy
   // that next hops are chosen by.

@@ -79,10 +79,11 @@ struct Protocols {
   // Admission.
   std::vector<transport::PullEntry> pull_entries;
   std::vector<transport::PullSender> pull_senders;
-  std::vector<transport::PullPacer> pull_pacers;  // by node
-  std::vector<transport::PullParameters> pull_profiles;
-  std::vector<std::uint8_t> pull_armed;    // by node: an event will come
-  std::vector<std::uint32_t> clear_slots;  // CTS slots that the sender may fill
+  std::vector<transport::PullPacer> pull_pacers;         // by node, as what follows
+  std::vector<transport::PullParameters> pull_profiles;  // of NICs: how fast they give credit
+  std::vector<transport::CreditRate> credit_rates;       // empty: the full rate
+  std::vector<std::uint8_t> pull_armed;                  // by node: an event will come
+  std::vector<std::uint32_t> clear_slots;                // CTS slots that the sender may fill
   std::vector<std::uint32_t> slotted;  // chunks that begin before this packet have had their slot
   std::uint32_t chunk_packets = 0;
 

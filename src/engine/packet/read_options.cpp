@@ -65,6 +65,7 @@ class OptionsReader {
     read_wire();
     read_buffers();
     read_pfc();
+    choose_queues();
     read_ecn();
     read_dcqcn();
     read_hpcc();
@@ -85,6 +86,7 @@ class OptionsReader {
   Buffer read_buffer(const std::string& role, const Config& value);
   void read_pfc();
   void read_thresholds(Reader& pfc);
+  void choose_queues();
   void read_ecn();
   void read_dcqcn();
   void read_hpcc();
@@ -277,14 +279,23 @@ void OptionsReader::read_thresholds(Reader& reader) {
         "resume below the threshold that pauses");
 }
 
+// Transports that live with trimmed packets have switches that trim, unless buffers are given.
+void OptionsReader::choose_queues() {
+  const bool adapts =
+      options_.congestion == Congestion::nscc || options_.admission == Admission::pull;
+  options_.round_trip_queues =
+      adapts && options_.overflow == Overflow::trim && options_.buffers.empty() && !options_.pfc.on;
+}
+
 // Marks that somebody listens to are on unless refused.
 void OptionsReader::read_ecn() {
   Ecn& ecn = options_.ecn;
   const bool dcqcn = options_.congestion == Congestion::dcqcn;
   const bool nscc = options_.congestion == Congestion::nscc;
   const bool listens = dcqcn || nscc || options_.balance == Balance::reps;
-  if (nscc) ecn.pmax = 1;
-  ecn.on = flag_or_section("ecn", listens, [&](Reader& reader) {
+  const bool credit = options_.admission == Admission::pull;  // listens, but can do without
+  if (nscc || credit) ecn.pmax = 1;
+  ecn.on = flag_or_section("ecn", listens || credit, [&](Reader& reader) {
     if (reader.has("kmin") != reader.has("kmax"))
       reader.error(Errc::parse, reader.where(), "ecn needs both kmin and kmax, or neither",
                    "write e.g. ecn: {kmin: 800 kB, kmax: 3200 kB, pmax: 0.2}");
@@ -353,8 +364,6 @@ void OptionsReader::read_hpcc() {
 
 void OptionsReader::read_nscc() {
   const bool used = options_.congestion == Congestion::nscc;
-  options_.round_trip_queues =
-      used && options_.overflow == Overflow::trim && options_.buffers.empty() && !options_.pfc.on;
   section("nscc", used_if(used), "cc: nscc", [&](Reader& reader) {
     options_.nscc.target_delay = reader.duration("target_delay", options_.nscc.target_delay);
   });

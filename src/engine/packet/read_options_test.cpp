@@ -138,7 +138,14 @@ TEST_CASE("transport: presets, by short form and by name") {
   CHECK(one_path.options.balance == Balance::path);
   CHECK(one_path.options.reliability == Reliability::selective);
   CHECK(one_path.routing.scheme == "ecmp");
+  const Outcome credit = read("{name: eqds}");  // as NSCC: switches that trim, and marks
+  CHECK(credit.options.round_trip_queues);
+  CHECK(credit.options.ecn.on);
+  CHECK(credit.options.scheduler.control_class == 1);
+  CHECK(credit.notes == nscc.notes);
+  CHECK(!accepted("{name: eqds, ecn: false}").ecn.on);
   const Options eqds = accepted("{name: eqds, buffers: 64 MB}");
+  CHECK(!eqds.round_trip_queues);
   CHECK(eqds.admission == Admission::pull);
   CHECK(eqds.overflow == Overflow::trim);
   CHECK(eqds.reliability == Reliability::selective);

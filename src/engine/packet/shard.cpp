@@ -489,6 +489,7 @@ void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& 
   header.traffic_class = world_.options.scheduler.control_class & 7;
   header.set_place(in.port, packet.hop() + 1);
   Link& out = world_.links[out_id];
+  header.asks = leads_to_nic(out) ? 1 : 0;
   if (!idle(out, header.traffic_class) && out.buffered) {
     NodeBuffer& node = world_.nodes[in.to];
     enter_buffer(node, header.size);
@@ -498,7 +499,13 @@ void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& 
   send(out_id, header);
 }
 
+bool Shard::leads_to_nic(const Link& out) const {
+  return world_.fabric.kind(NodeId(out.to)) == model::NodeKind::nic;
+}
+
 bool Shard::marks(const Link& out, std::uint32_t out_id, const Packet& packet) const {
+  // What the last link takes, credit sees to.
+  if (world_.options.admission == Admission::pull && leads_to_nic(out)) return false;
   const LinkKind& kind = world_.kinds[out.kind];
   return coin(world_.options.seed, packet.connection, packet.psn, out_id) <
          transport::mark_probability(Bytes{out.waiting}, Bytes{kind.kmin}, Bytes{kind.kmax},

@@ -168,6 +168,7 @@ class Shard {
   void on_departure(std::uint32_t id);
   void on_pause(std::uint32_t id, std::uint32_t traffic_class);
   void on_resume(std::uint32_t id, std::uint32_t traffic_class);
+  bool leads_to_nic(const Link& out) const;
   bool marks(const Link& out, std::uint32_t out_id, const Packet& packet) const;
   void drop(Room room, std::uint32_t in_id, std::uint32_t out_id, const Packet& packet);
   void lose(std::uint32_t link, const Packet& packet);
@@ -225,6 +226,8 @@ class Shard {
   void learn_of_losses(std::uint32_t connection, std::uint32_t psn, std::uint32_t path);
   Ps patience(std::uint32_t connection, const Repair& repair, std::uint32_t timeouts) const;
   void on_loss(std::uint32_t connection);
+  bool take_lost(std::uint32_t connection, std::uint32_t psn);
+  void hold_trimmed(std::uint32_t connection, std::uint32_t psn);
   void hold_lost(std::uint32_t connection, std::uint32_t psn);
   void hold_received(std::uint32_t connection, std::uint32_t psn);
   void note_repeat(std::uint32_t connection, std::uint32_t psn);
@@ -238,6 +241,8 @@ class Shard {
   void send_request(std::uint32_t connection, std::uint64_t demand);
   void on_request(const Packet& packet);
   void on_grant_due(std::uint32_t id);
+  void demand(std::uint32_t connection, std::uint32_t packets);
+  void note_arrival(const Packet& packet);
   void arm_pacer(std::uint32_t node);
   void on_grant(const Packet& packet);
   void clear_slot(std::uint32_t connection);

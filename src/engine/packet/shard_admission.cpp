@@ -63,11 +63,27 @@ void Shard::ask_on_new_path(std::uint32_t connection) {
 }
 
 void Shard::on_request(const Packet& packet) {
-  Protocols& p = world_.protocols;
-  const std::uint32_t node = p.ends[packet.connection].dst;
   world_.receivers[packet.connection].last_route = packet.path;
-  p.pull_pacers[node].on_demand(p.pull_entries, packet.connection, packet.psn, now_);
+  demand(packet.connection, packet.psn);
+}
+
+// The receiver is to give credit for `packets` more.
+void Shard::demand(std::uint32_t connection, std::uint32_t packets) {
+  Protocols& p = world_.protocols;
+  const std::uint32_t node = p.ends[connection].dst;
+  p.pull_pacers[node].on_demand(p.pull_entries, connection, packets, now_);
   arm_pacer(node);
+}
+
+// What packet met on its way tells the receiver how fast to give credit.
+void Shard::note_arrival(const Packet& packet) {
+  using Met = transport::CreditRate::Met;
+  Protocols& p = world_.protocols;
+  const bool by_last_switch = packet.asks == 1;
+  const Met met = packet.is_data() ? (packet.marked ? Met::mark : Met::nothing)
+                  : by_last_switch ? Met::last_trim
+                                   : Met::trim;
+  p.credit_rates[p.ends[packet.connection].dst].on_packet(met, now_);
 }
 
 void Shard::arm_pacer(std::uint32_t node) {
@@ -85,8 +101,9 @@ void Shard::on_grant_due(std::uint32_t id) {
   std::uint32_t amount = 1;
   if (world_.options.admission == Admission::pull) {
     p.pull_armed[id] = 0;
-    const transport::PullGrant grant =
-        p.pull_pacers[id].next(p.pull_profiles[0], p.pull_entries, now_);
+    transport::PullParameters pace = p.pull_profiles[id];
+    if (!p.credit_rates.empty()) pace.interval = p.credit_rates[id].stretched(pace.interval, now_);
+    const transport::PullGrant grant = p.pull_pacers[id].next(pace, p.pull_entries, now_);
     connection = grant.connection;
     amount = static_cast<std::uint32_t>(grant.bytes);
     arm_pacer(id);

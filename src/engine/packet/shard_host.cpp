@@ -60,7 +60,10 @@ void Shard::on_start(std::uint32_t message) {
   sender.newest = message;
   if (sender.oldest == none) sender.oldest = message;
   if (sender.sending == none) sender.sending = message;
-  if (world_.options.admission == Admission::pull) ask_for_credit(c, packets);
+  if (world_.options.admission == Admission::pull) {
+    if (sender.next == sender.unacked) world_.protocols.pull_senders[c].on_idle();
+    ask_for_credit(c, packets);
+  }
   activate(c);
 }
 
@@ -490,7 +493,11 @@ void Shard::on_data(std::uint32_t link, const Packet& packet) {
   receiver.last_route = packet.path;
   receiver.last_hop = packet.hop() & 31;
   if (!world_.links[link].drain) receiver.last_link = link;
-  if (!packet.is_data()) return reply(link, packet, PacketType::nack, packet.psn);
+  if (!world_.protocols.credit_rates.empty()) note_arrival(packet);
+  if (!packet.is_data()) {
+    if (world_.options.admission == Admission::pull) demand(packet.connection, 1);
+    return reply(link, packet, PacketType::nack, packet.psn);
+  }
   conservation_.received += payload_of(packet);
   Protocols& p = world_.protocols;
   if (packet.marked && !p.dcqcn_receivers.empty() &&
@@ -614,7 +621,7 @@ void Shard::on_nack(const Packet& packet) {
     rewind(sender, less(psn, sender.unacked) ? sender.unacked : psn);
   } else {
     close_loss(c, psn);
-    hold_lost(c, psn);
+    hold_trimmed(c, psn);
   }
   activate(c);
 }

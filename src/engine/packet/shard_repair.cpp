@@ -296,10 +296,10 @@ void Shard::on_loss(std::uint32_t connection) {
 
 // What follows.
 
-// Packet `psn`, of which nothing was known, is to be sent again.
-void Shard::hold_lost(std::uint32_t connection, std::uint32_t psn) {
+// Packet `psn`, of which nothing was known, is to be sent again: false if it need not be.
+bool Shard::take_lost(std::uint32_t connection, std::uint32_t psn) {
   Protocols& p = world_.protocols;
-  if (!p.selective_senders[connection].on_lost(p.sent_words(connection), psn)) return;
+  if (!p.selective_senders[connection].on_lost(p.sent_words(connection), psn)) return false;
   --p.in_flight[connection];
   if (!p.nscc_senders.empty()) {
     p.nscc_senders[connection].on_loss(
@@ -307,8 +307,19 @@ void Shard::hold_lost(std::uint32_t connection, std::uint32_t psn) {
         static_cast<double>(p.in_flight[connection]) * world_.full_size, now_);
     world_.senders[connection].window = world_.window_packets(p.nscc_senders[connection].window());
   }
-  if (world_.options.admission == Admission::pull) ask_for_credit(connection, 1);
   activate(connection);
+  return true;
+}
+
+void Shard::hold_lost(std::uint32_t connection, std::uint32_t psn) {
+  if (take_lost(connection, psn) && world_.options.admission == Admission::pull)
+    ask_for_credit(connection, 1);
+}
+
+// The receiver has said so, and gives credit for it.
+void Shard::hold_trimmed(std::uint32_t connection, std::uint32_t psn) {
+  if (take_lost(connection, psn) && world_.options.admission == Admission::pull)
+    world_.protocols.pull_senders[connection].on_trimmed(1);
 }
 
 // Another acknowledgement tells that `psn` came. The caller acknowledges what is whole.
