@@ -193,6 +193,20 @@ ROWS = [
         lambda: permutation(128, 1), 2_000_000, "uec", topology=LeafSpine(8, 16, 4)),
     Row("N-dead", "permutation of 2 MB, 8 of 16 spines dead, NSCC", "nscc-dead.yaml", 128,
         lambda: permutation(128, 1), 2_000_000, "uec", topology=LeafSpine(8, 16, 8)),
+    Row("C-perm", "permutation, 128 hosts, 2 MB, credit", "credit.yaml", 128,
+        lambda: permutation(128, 1), 2_000_000, "uec-credit"),
+    Row("C-long", "permutation, 128 hosts, 8 MB, credit", "credit.yaml", 128,
+        lambda: permutation(128, 1), 8_000_000, "uec-credit"),
+    Row("C-incast", "incast of 64, 1 MB, credit", "credit.yaml", 128,
+        lambda: incast(64), 1_000_000, "uec-credit"),
+    Row("C-a2a", "all-to-all, 64 ranks, window 8, credit", "credit.yaml", 128,
+        lambda: all_to_all(64, 8), 262_144, "uec-credit"),
+    Row("C-poisson", "Poisson arrivals of 4 kB to 4 MB at 60 % load, credit", "credit.yaml", 128,
+        lambda: iter(()), 0, "uec-credit", arrivals=lambda: poisson(128, 12_000, 0.6, 1)),
+    Row("C-4to1", "permutation of 2 MB, 4:1 oversubscribed, credit", "credit-4to1.yaml", 128,
+        lambda: permutation(128, 1), 2_000_000, "uec-credit", topology=LeafSpine(8, 16, 4)),
+    Row("C-dead", "permutation of 2 MB, 8 of 16 spines dead, credit", "credit-dead.yaml", 128,
+        lambda: permutation(128, 1), 2_000_000, "uec-credit", topology=LeafSpine(8, 16, 8)),
     Row("S6-ring", "ring all-reduce, 1,024 ranks, 2.1 M flows", "s6-ring.yaml", 1024,
         lambda: ring(1024), 16_384, None),
 ]
@@ -220,8 +234,8 @@ def roce_options(seed: int) -> list[str]:
     return ["-q", "10000", "-strat", "ecmp_host", "-paths", "1"]
 
 
-def uec_options(seed: int) -> list[str]:
-    return ["-sender_cc_only", "-load_balancing_algo", "oblivious", "-strat", "ecmp_host",
+def uec_options(seed: int, control: str = "-sender_cc_only") -> list[str]:
+    return [control, "-load_balancing_algo", "oblivious", "-strat", "ecmp_host",
             "-paths", "128", "-seed", str(seed)]
 
 
@@ -231,7 +245,9 @@ class Peer:
     options: Callable[[int], list[str]]
 
 
-PEERS = {"roce": Peer("HTSIM_ROCE", roce_options), "uec": Peer("HTSIM_UEC", uec_options)}
+PEERS = {"roce": Peer("HTSIM_ROCE", roce_options), "uec": Peer("HTSIM_UEC", uec_options),
+         "uec-credit": Peer("HTSIM_UEC", functools.partial(uec_options,
+                                                           control="-receiver_cc_only"))}
 
 
 class Failure(Exception):
@@ -357,9 +373,8 @@ def find_binaries() -> Binaries:
                     for name, peer in PEERS.items()})
     if out.weft is None:
         say(f"missing: weft at {weft_path} (WEFT names another)")
-    for name, peer in PEERS.items():
-        if out.peers[name] is None:
-            say(f"missing: {peer.variable} does not name an executable htsim_{name}")
+    for variable in sorted({peer.variable for name, peer in PEERS.items() if not out.peers[name]}):
+        say(f"missing: {variable} does not name an executable {variable.lower()}")
     return out
 
 

@@ -5,7 +5,7 @@
 //
 // From: Olteanu et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022
 // (EQDS); Handley et al., SIGCOMM 2017 (NDP) for the pull queue. We differ: demands and credits are
-// in bytes of payload, and equal shares only (no weights, no congestion in the core).
+// in bytes of payload, a demand is told once and in full, and shares are equal (no weights).
 #pragma once
 
 #include <algorithm>

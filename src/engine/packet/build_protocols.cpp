@@ -52,7 +52,7 @@ class ProtocolBuilder {
   void make_admission();
   void make_credit();
   double oversubscription() const;
-  Rate ports_rate(std::uint32_t node) const;
+  Rate intake(std::uint32_t node) const;
   transport::DcqcnParameters dcqcn_profile(Rate line) const;
 
   World& world_;
@@ -294,17 +294,18 @@ double ProtocolBuilder::oversubscription() const {
   return most;
 }
 
-// Of all ports of a NIC; 0 for other nodes.
-Rate ProtocolBuilder::ports_rate(std::uint32_t node) const {
-  Rate out{0};
+// What a NIC takes by all its ports; 0 for other nodes.
+Rate ProtocolBuilder::intake(std::uint32_t node) const {
+  double bps = 0;
   for (const LinkId link : world_.fabric.out(NodeId(node)))
     if (world_.fabric.on_wire(link))
-      out.bps += world_.kinds[world_.links[link.index()].kind].rate.bps;
-  return out;
+      bps += static_cast<double>(world_.kinds[world_.links[link.index()].kind].rate.bps);
+  if (options_.receive_rate > 0) bps *= options_.receive_rate;
+  return Rate{static_cast<std::int64_t>(bps)};
 }
 
 // Credit counts packets: a first window is what the sender's line takes in the longest round trip,
-// the rest comes as fast as all ports of the receiving NIC take it.
+// the rest comes as fast as the receiving NIC takes it.
 void ProtocolBuilder::make_credit() {
   constexpr Reach unknown{Rate{1'000'000'000}, 1'000'000};  // no path, which may come
   Ps longest = 0;
@@ -325,8 +326,8 @@ void ProtocolBuilder::make_credit() {
         std::max<std::uint64_t>(1, longest / transport::ps_of(packet / line)));
     transport::PullParameters& profile = p_.pull_profiles[p_.ends[c].dst];
     if (profile.quantum > 0) continue;
-    const Rate ports = ports_rate(p_.ends[c].dst);
-    profile = transport::pull_parameters(ports.bps > 0 ? ports : line, Bytes{1}, packet);
+    const Rate nic = intake(p_.ends[c].dst);
+    profile = transport::pull_parameters(nic.bps > 0 ? nic : line, Bytes{1}, packet);
   }
   p_.pull_pacers.resize(world_.fabric.node_count());
   p_.pull_armed.assign(world_.fabric.node_count(), 0);
