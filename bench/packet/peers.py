@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Iterator, Optional
 
@@ -163,6 +163,7 @@ class Row:
     peer: Optional[str]  # a key of PEERS
     arrivals: Optional[Callable[[], list[Arrival]]] = None  # instead of chains
     topology: Optional[LeafSpine] = None
+    transport: Optional[str] = None  # instead of the fabric's
 
 
 ROWS = [
@@ -193,23 +194,12 @@ ROWS = [
         lambda: permutation(128, 1), 2_000_000, "uec", topology=LeafSpine(8, 16, 4)),
     Row("N-dead", "permutation of 2 MB, 8 of 16 spines dead, NSCC", "nscc-dead.yaml", 128,
         lambda: permutation(128, 1), 2_000_000, "uec", topology=LeafSpine(8, 16, 8)),
-    Row("C-perm", "permutation, 128 hosts, 2 MB, credit", "credit.yaml", 128,
-        lambda: permutation(128, 1), 2_000_000, "uec-credit"),
-    Row("C-long", "permutation, 128 hosts, 8 MB, credit", "credit.yaml", 128,
-        lambda: permutation(128, 1), 8_000_000, "uec-credit"),
-    Row("C-incast", "incast of 64, 1 MB, credit", "credit.yaml", 128,
-        lambda: incast(64), 1_000_000, "uec-credit"),
-    Row("C-a2a", "all-to-all, 64 ranks, window 8, credit", "credit.yaml", 128,
-        lambda: all_to_all(64, 8), 262_144, "uec-credit"),
-    Row("C-poisson", "Poisson arrivals of 4 kB to 4 MB at 60 % load, credit", "credit.yaml", 128,
-        lambda: iter(()), 0, "uec-credit", arrivals=lambda: poisson(128, 12_000, 0.6, 1)),
-    Row("C-4to1", "permutation of 2 MB, 4:1 oversubscribed, credit", "credit-4to1.yaml", 128,
-        lambda: permutation(128, 1), 2_000_000, "uec-credit", topology=LeafSpine(8, 16, 4)),
-    Row("C-dead", "permutation of 2 MB, 8 of 16 spines dead, credit", "credit-dead.yaml", 128,
-        lambda: permutation(128, 1), 2_000_000, "uec-credit", topology=LeafSpine(8, 16, 8)),
     Row("S6-ring", "ring all-reduce, 1,024 ranks, 2.1 M flows", "s6-ring.yaml", 1024,
         lambda: ring(1024), 16_384, None),
 ]
+# What NSCC carries, by credit from the receiver.
+ROWS += [replace(row, name="C" + row.name[1:], what=row.what.replace("NSCC", "credit"),
+                 transport="eqds", peer="uec-credit") for row in ROWS if row.name.startswith("N-")]
 
 
 def write_traffic(row: Row, path: Path) -> dict[int, int]:
@@ -411,6 +401,8 @@ def sides_of(row: Row, binaries: Binaries, folder: Path, result: Result) -> list
         options = ["flows", "--fabric", str(fabric), "--flows", str(matrix), "--engine", "packet",
                    "--json", "--quiet", "--threads", "1", "--seed", str(seed),
                    "--start-unit", "us"]
+        if row.transport:
+            options += ["--set", f"transport.name={row.transport}"]
         return measured([binaries.weft, *options], folder, weft_ends, starts_us)
 
     sides = [("peer", result.peer_runs, run_peer)] if peer else []

@@ -105,7 +105,7 @@ class PullPacer {
 
 // How much of its line a receiver gives credit for on an oversubscribed fabric: less while switches
 // before the last one mark or trim what comes. From: OversubscribedCC of ultraethernet/uet-htsim
-// (2025), with its constants.
+// (2025), with its constants. We differ: data packets alone count, there all that come.
 class CreditRate {
  public:
   enum class Met : std::uint8_t { nothing, mark, trim, last_trim };

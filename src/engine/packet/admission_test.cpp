@@ -125,14 +125,32 @@ TEST_CASE("pull: each NIC gives credit as fast as its own link") {
   CHECK(result.complete);
   // Trimmed is at most the first window, 68 packets of 400 Gb/s in the round trip of 100 Gb/s.
   CHECK(result.counters.trims <= 68);
-  const auto at_least = [&](std::size_t message, double packet_ps) {
+  const auto takes = [&](std::size_t message, double packet_ps) {
     const double line = static_cast<double>(packets) * packet_ps;
     CHECK(static_cast<double>(result.messages[message].arrived) > line);
     CHECK(static_cast<double>(result.messages[message].arrived) < 1.08 * line);
   };
-  at_least(0, 4. * full);
-  at_least(1, 4. * full);
-  at_least(2, full);
+  takes(0, 4. * full);
+  takes(1, 4. * full);
+  takes(2, full);
+}
+
+TEST_CASE("pull: a trimmed packet is given credit without another request") {
+  const Fabric fabric = star(equal(3));
+  Options options = eqds();
+  options.round_trip_queues = false;
+  options.buffers[""] = {.per_port = packets_of(8)};
+  const std::uint64_t packets = 40;  // less than the first window
+  const PacketRunResult result = run(fabric, incast(fabric, 2, packets * payload), options);
+  CHECK(result.complete);
+  CHECK(result.counters.retransmissions == result.counters.trims);
+  CHECK(result.counters.trims > 20);
+  // The last header comes when all are sent, credit goes back and the packet comes. By a NACK, a
+  // request and credit it would be 4 us later.
+  const Ps header = (packets + 1) * full + 2 * us;
+  const Ps last = std::ranges::max(result.messages, {}, &MessageEnd::arrived).arrived;
+  CHECK(last > header + 4 * us);
+  CHECK(last < header + 4 * us + 12 * full);
 }
 
 TEST_CASE("pull: an idle queue pair sends its first window unasked again") {

@@ -278,12 +278,12 @@ void ProtocolBuilder::make_admission() {
 
 // The most that NICs of a switch can ask of its links to other switches, which are up.
 double ProtocolBuilder::oversubscription() const {
+  const auto is_nic = [&](std::uint32_t node) {
+    return world_.fabric.kind(NodeId(node)) == model::NodeKind::nic;
+  };
   std::vector<double> to_nics(world_.fabric.node_count()), to_switches(to_nics);
   for (std::uint32_t id = 0; id < world_.link_count; ++id) {
     const Link& link = world_.links[id];
-    const auto is_nic = [&](std::uint32_t node) {
-      return world_.fabric.kind(NodeId(node)) == model::NodeKind::nic;
-    };
     if (link.dead || is_nic(link.owner)) continue;
     (is_nic(link.to) ? to_nics : to_switches)[link.owner] +=
         static_cast<double>(world_.kinds[link.kind].rate.bps);
